@@ -1,0 +1,107 @@
+//! One type for limits whose algorithm is chosen at run time, as from a configuration file.
+
+use super::window::WindowState;
+use super::{Algorithm, FixedWindow, SlidingWindow, Step, TokenBucket};
+use crate::request::Request;
+use crate::time::Timestamp;
+
+/// Any algorithm whose state fits 128 bits; its text form starts with the algorithm's name, except for
+/// token buckets.
+///
+/// ```
+/// use ratekeeper::{AnyAlgorithm, Limiter, Timestamp};
+///
+/// let limits: Result<Vec<AnyAlgorithm>, _> =
+///     ["10/s burst 20", "sliding 60/min", "fixed 1000/day"].map(str::parse).into_iter().collect();
+/// for limit in limits? {
+///     assert!(Limiter::new(limit).check_at(Timestamp::ZERO).is_allowed());
+/// }
+/// # Ok::<(), ratekeeper::InvalidLimit>(())
+/// ```
+///
+/// [`SlidingLog`](crate::SlidingLog) is not among them: its state has no fixed size.
+///
+/// One key keeps to one algorithm. A state left by another one is read as that of a key hardly used:
+/// safe, but forgetful.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AnyAlgorithm {
+    /// `"100/min burst 20"`.
+    TokenBucket(TokenBucket),
+    /// `"sliding 60/min"`.
+    SlidingWindow(SlidingWindow),
+    /// `"fixed 1000/day"`.
+    FixedWindow(FixedWindow),
+}
+
+impl From<TokenBucket> for AnyAlgorithm {
+    fn from(limit: TokenBucket) -> Self {
+        Self::TokenBucket(limit)
+    }
+}
+
+impl From<SlidingWindow> for AnyAlgorithm {
+    fn from(limit: SlidingWindow) -> Self {
+        Self::SlidingWindow(limit)
+    }
+}
+
+impl From<FixedWindow> for AnyAlgorithm {
+    fn from(limit: FixedWindow) -> Self {
+        Self::FixedWindow(limit)
+    }
+}
+
+impl AnyAlgorithm {
+    /// Runs `f` on a bucket's TAT, which lies where windows keep their start.
+    fn with_tat<T>(state: &mut u128, f: impl FnOnce(&mut u64) -> T) -> T {
+        let mut tat_ns = WindowState::unpack(*state).start_ns;
+        let before_ns = tat_ns;
+        let result = f(&mut tat_ns);
+        if tat_ns != before_ns {
+            *state = WindowState {
+                start_ns: tat_ns,
+                previous: 0,
+                current: 0,
+            }
+            .pack();
+        }
+        result
+    }
+}
+
+impl Algorithm for AnyAlgorithm {
+    type State = u128;
+
+    #[inline]
+    fn step(&self, now: Timestamp, state: &mut u128, request: &Request) -> Step {
+        match self {
+            Self::TokenBucket(limit) => {
+                Self::with_tat(state, |tat_ns| limit.step(now, tat_ns, request))
+            }
+            Self::SlidingWindow(limit) => limit.step(now, state, request),
+            Self::FixedWindow(limit) => limit.step(now, state, request),
+        }
+    }
+
+    fn rescale(&self, now: Timestamp, state: &mut u128, old: &Self) {
+        match (self, old) {
+            (Self::TokenBucket(limit), Self::TokenBucket(old)) => {
+                Self::with_tat(state, |tat_ns| limit.rescale(now, tat_ns, old));
+            }
+            (Self::SlidingWindow(limit), Self::SlidingWindow(old)) => {
+                limit.rescale(now, state, old);
+            }
+            (Self::FixedWindow(limit), Self::FixedWindow(old)) => limit.rescale(now, state, old),
+            _ => *state = 0, // another algorithm: nothing comparable to keep
+        }
+    }
+
+    fn tag(&self) -> u8 {
+        match self {
+            Self::TokenBucket(limit) => limit.tag(),
+            Self::SlidingWindow(limit) => limit.tag(),
+            Self::FixedWindow(limit) => limit.tag(),
+        }
+    }
+}

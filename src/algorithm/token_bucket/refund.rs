@@ -1,0 +1,62 @@
+//! Giving tokens back: a refund of a charge, and the cancellation of a reservation. They differ on
+//! purpose: giving part of a reservation back while others stand behind it over-admits after two
+//! such steps.
+
+use super::TokenBucket;
+use crate::algorithm::Step;
+use crate::decision::Outcome;
+use crate::request::Receipt;
+use crate::time::saturate;
+
+impl TokenBucket {
+    pub(super) fn refund(&self, now_ns: u64, tat: &mut u64, cost: u64, receipt: &Receipt) -> Step {
+        let top_ns = self.latest_tat(now_ns);
+        let cost = cost.min(receipt.charged());
+        let new_ns = if cost == 0 {
+            *tat
+        } else if now_ns < receipt.run_at_ns() {
+            self.cancelled(*tat, cost, receipt.mark()).min(top_ns)
+        } else {
+            self.refunded(now_ns, (*tat).min(top_ns), cost, receipt.mark())
+        };
+        let base = self.base(now_ns, new_ns.min(top_ns));
+        let decision = self.decision(Outcome::Allowed, now_ns, base);
+        self.store(now_ns, tat, new_ns, cost > 0 && *tat > top_ns, decision)
+    }
+
+    /// The exact state before the reservation, if nothing happened to the bucket since.
+    fn cancelled(&self, tat_ns: u64, cost: u64, after_ns: u64) -> u64 {
+        if tat_ns != after_ns {
+            return tat_ns;
+        }
+        let point = self.lattice.snap(self.rate, after_ns);
+        let credit_ns = if self.lattice.is_trivial() {
+            self.rate.charge_ns(cost, 0) // rounded up, as the charge was
+        } else {
+            self.rate.credit_ns(cost, point.fraction)
+        };
+        point.ns.saturating_sub(saturate(credit_ns))
+    }
+
+    /// Gives back at most what has not refilled meanwhile: with `after` the TAT that the charge left,
+    /// `after − now` of it is still owed.
+    fn refunded(&self, now_ns: u64, tat_ns: u64, cost: u64, after_ns: u64) -> u64 {
+        if after_ns <= now_ns || tat_ns <= now_ns {
+            return tat_ns;
+        }
+        let point = self.lattice.snap(self.rate, tat_ns);
+        let by_cost = point
+            .ns
+            .saturating_sub(saturate(self.rate.credit_ns(cost, point.fraction)));
+        // Two nanoseconds cover the rounding of two unrelated lattice points.
+        let slack_ns = if self.lattice.is_trivial() || tat_ns == after_ns {
+            0
+        } else {
+            2
+        };
+        let by_age = tat_ns
+            .saturating_sub(after_ns - now_ns)
+            .saturating_add(slack_ns);
+        by_cost.max(by_age).min(tat_ns)
+    }
+}

@@ -1,0 +1,48 @@
+//! Moving a state from one bucket to another: the available tokens stay, the debt in time changes.
+
+use super::TokenBucket;
+use crate::time::saturate;
+
+impl TokenBucket {
+    /// The TAT in this bucket that leaves as many tokens as `tat_ns` leaves in `old`, or a full
+    /// bucket if that holds fewer. A bucket that was full stays full.
+    pub(super) fn rescaled(&self, now_ns: u64, tat_ns: u64, old: &Self) -> u64 {
+        let same =
+            self.rate == old.rate && self.burst == old.burst && self.max_wait_ns == old.max_wait_ns;
+        if tat_ns <= now_ns || same {
+            return tat_ns;
+        }
+        let top_ns = self.latest_tat(now_ns);
+        // What is owed in the old bucket, in units of 1/P tokens.
+        let from = old.base(now_ns, tat_ns.min(old.latest_tat(now_ns)));
+        let debt_ns = from.ns.saturating_sub(now_ns);
+        let owed = (u128::from(old.rate.n) * u128::from(debt_ns))
+            .saturating_sub(u128::from(from.fraction));
+        if owed == 0 {
+            return now_ns;
+        }
+        let old_p = u128::from(old.rate.p);
+        let (n, p) = (u128::from(self.rate.n), u128::from(self.rate.p));
+        let part = owed % old_p;
+        // Whole tokens owed; a larger burst comes in empty, a smaller one takes the difference off.
+        let Some(tokens) =
+            (owed / old_p + u128::from(self.burst)).checked_sub(u128::from(old.burst))
+        else {
+            return now_ns;
+        };
+        if tokens > u128::from(u64::MAX) * n / p {
+            return top_ns;
+        }
+        let start = self.base(now_ns, now_ns);
+        let after = |tokens: u128| {
+            let product = (tokens * p).saturating_add(n - 1 - u128::from(start.fraction));
+            saturate(u128::from(start.ns) + product / n)
+        };
+        let part_ns = (part * p).div_ceil(old_p).div_ceil(n);
+        let mut new_ns = after(tokens).saturating_add(saturate(part_ns));
+        if self.lattice.snap(self.rate, new_ns).ns != new_ns {
+            new_ns = new_ns.saturating_add(1);
+        }
+        new_ns.min(after(tokens + u128::from(part > 0))).min(top_ns)
+    }
+}

@@ -1,0 +1,236 @@
+//! The step: room first, then charge.
+
+use core::time::Duration;
+
+use super::TokenBucket;
+use super::lattice::Point;
+use crate::algorithm::{Algorithm, Step};
+use crate::decision::{BucketNumbers, Decision, Numbers, Outcome};
+use crate::request::{Receipt, Request};
+use crate::time::{Timestamp, duration_ns, saturate};
+
+impl Algorithm for TokenBucket {
+    /// The TAT in nanoseconds. 0 lies in the past of every clock: a full bucket.
+    type State = u64;
+
+    #[inline]
+    fn step(&self, now: Timestamp, tat: &mut u64, request: &Request) -> Step {
+        let now_ns = now.as_nanos();
+        match request {
+            Request::Take {
+                cost: 1,
+                at_least: 1,
+                max_wait,
+            } if max_wait.is_zero() => self.take(now_ns, tat, 1, 0),
+            Request::Take {
+                cost,
+                at_least,
+                max_wait,
+            } => self.take_any(now_ns, tat, *cost, *at_least, *max_wait),
+            Request::Refund { cost, receipt } => self.refund(now_ns, tat, *cost, receipt),
+        }
+    }
+
+    fn rescale(&self, now: Timestamp, tat: &mut u64, old: &Self) {
+        *tat = self.rescaled(now.as_nanos(), *tat, old);
+    }
+
+    fn tag(&self) -> u8 {
+        0x11
+    }
+}
+
+impl TokenBucket {
+    /// All or nothing, at once or up to `wait_ns` (at most `max_wait`) later.
+    #[inline]
+    fn take(&self, now_ns: u64, tat: &mut u64, cost: u64, wait_ns: u64) -> Step {
+        // A TAT that is too far ahead need not be cut before an allow: it always refuses.
+        let base = self.base(now_ns, *tat);
+        if cost <= self.burst {
+            if let Some(charged_ns) = self.charged(base, cost) {
+                let ready_ns = self.ready(base, cost);
+                if ready_ns <= now_ns.saturating_add(wait_ns) {
+                    *tat = charged_ns;
+                    return self.granted(now_ns, base, charged_ns, cost, ready_ns);
+                }
+            }
+        }
+        self.refuse(now_ns, tat, cost, wait_ns)
+    }
+
+    /// Every other way of taking: peeks, partial grants, reservations, charges.
+    fn take_any(
+        &self,
+        now_ns: u64,
+        tat: &mut u64,
+        cost: u64,
+        at_least: u64,
+        max_wait: Duration,
+    ) -> Step {
+        if cost == 0 {
+            let base = self.base(now_ns, (*tat).min(self.latest_tat(now_ns)));
+            return Step::unchanged(self.decision(Outcome::Allowed, now_ns, base));
+        }
+        if at_least == 0 && max_wait == Duration::MAX {
+            return self.charge(now_ns, tat, cost);
+        }
+        let wait_ns = duration_ns(max_wait).min(self.max_wait_ns);
+        if at_least >= cost {
+            return self.take(now_ns, tat, cost, wait_ns);
+        }
+        let legal_ns = (*tat).min(self.latest_tat(now_ns));
+        let base = self.base(now_ns, legal_ns);
+        let grant = self.numbers(now_ns, base).grantable(wait_ns).min(cost);
+        if grant == 0 && at_least == 0 {
+            return self.settled(now_ns, tat, legal_ns, 0);
+        }
+        // A grant of fewer tokens than accepted is refused, with the wait for the least acceptable.
+        self.take(now_ns, tat, grant.max(at_least).max(1), wait_ns)
+    }
+
+    /// Charges work that was already done: never refused, but no deeper than `max_wait` into debt.
+    fn charge(&self, now_ns: u64, tat: &mut u64, cost: u64) -> Step {
+        let top_ns = self.latest_tat(now_ns);
+        let base = self.base(now_ns, (*tat).min(top_ns));
+        let room_ns = top_ns - base.ns;
+        let charge_ns = self.rate.charge_ns(cost, base.fraction);
+        if charge_ns <= u128::from(room_ns) {
+            return self.settled(now_ns, tat, base.ns + saturate(charge_ns), cost);
+        }
+        let charged = self.rate.tokens_within(room_ns, base.fraction).min(cost);
+        self.settled(now_ns, tat, top_ns, charged)
+    }
+
+    /// Allows at once, with the given TAT; writes it if it differs.
+    fn settled(&self, now_ns: u64, tat: &mut u64, new_ns: u64, charged: u64) -> Step {
+        let decision = self.decision(Outcome::Allowed, now_ns, self.base(now_ns, new_ns));
+        let decision = decision.with_receipt(Receipt::new(charged, new_ns));
+        let repaired = *tat > self.latest_tat(now_ns);
+        self.store(now_ns, tat, new_ns, repaired, decision)
+    }
+
+    /// Writes a TAT if it differs from the one there.
+    pub(super) fn store(
+        &self,
+        now_ns: u64,
+        tat: &mut u64,
+        new_ns: u64,
+        repaired: bool,
+        decision: Decision,
+    ) -> Step {
+        if *tat == new_ns {
+            return Step::unchanged(decision);
+        }
+        *tat = new_ns;
+        let keep = Duration::from_nanos(new_ns.saturating_sub(now_ns));
+        Step {
+            decision,
+            keep: Some(keep),
+            repaired,
+        }
+    }
+
+    /// The instant a charge starts from: the TAT, or now if the bucket is full.
+    #[inline]
+    pub(super) fn base(&self, now_ns: u64, tat_ns: u64) -> Point {
+        self.lattice.snap(self.rate, tat_ns.max(now_ns))
+    }
+
+    /// The TAT after taking `cost` tokens, unless that is past the end of time.
+    #[inline]
+    fn charged(&self, base: Point, cost: u64) -> Option<u64> {
+        let charge_ns = if cost == 1 {
+            self.lattice.token_ns(base.fraction)
+        } else {
+            u64::try_from(self.rate.charge_ns(cost, base.fraction)).ok()?
+        };
+        base.ns.checked_add(charge_ns)
+    }
+
+    /// The first instant at which the bucket holds `cost` tokens; 0 if that was before the epoch.
+    #[inline]
+    fn ready(&self, base: Point, cost: u64) -> u64 {
+        let credit_ns = if cost == 1 {
+            let (quotient, remainder) = self.all_but_one;
+            // Same as below; the sum of two remainders below n carries at most once.
+            quotient.saturating_add(u64::from(remainder >= self.rate.n - base.fraction))
+        } else {
+            saturate(self.rate.credit_ns(self.burst - cost, base.fraction))
+        };
+        base.ns.saturating_sub(credit_ns)
+    }
+
+    #[inline]
+    fn granted(&self, now_ns: u64, base: Point, charged_ns: u64, cost: u64, ready_ns: u64) -> Step {
+        // On the lattice, n·(new − old) = c·P + new fraction − old fraction.
+        let fraction = (charged_ns - base.ns)
+            .wrapping_mul(self.rate.n)
+            .wrapping_add(base.fraction)
+            .wrapping_sub(cost.wrapping_mul(self.rate.p));
+        let fraction = if self.lattice.is_trivial() {
+            0
+        } else {
+            fraction
+        };
+        let mut decision = self.decision(
+            Outcome::Allowed,
+            now_ns,
+            Point {
+                ns: charged_ns,
+                fraction,
+            },
+        );
+        let mut receipt = Receipt::new(cost, charged_ns);
+        if ready_ns > now_ns {
+            receipt = receipt.with_run_at_ns(ready_ns);
+            decision = decision.with_wait(Duration::from_nanos(ready_ns - now_ns));
+        }
+        let keep = Duration::from_nanos(charged_ns.saturating_sub(now_ns));
+        Step::write(decision.with_receipt(receipt), keep)
+    }
+
+    /// Refuses; cuts back a TAT that no legal history can have left.
+    #[inline]
+    fn refuse(&self, now_ns: u64, tat: &mut u64, cost: u64, wait_ns: u64) -> Step {
+        let top_ns = self.latest_tat(now_ns);
+        let base = self.base(now_ns, (*tat).min(top_ns));
+        let outcome = if cost > self.burst || self.charged(base, cost).is_none() {
+            Outcome::TooLarge
+        } else {
+            let retry_ns = self
+                .ready(base, cost)
+                .saturating_sub(now_ns.saturating_add(wait_ns));
+            // A cut state still refuses: ⌈burst·T⌉ past now leaves no whole token.
+            debug_assert!(retry_ns > 0, "a refusal must name a wait");
+            Outcome::Denied {
+                retry_after: Duration::from_nanos(retry_ns.max(1)),
+            }
+        };
+        let decision = self.decision(outcome, now_ns, base);
+        if *tat > top_ns {
+            *tat = top_ns;
+            return Step::repair(decision, Duration::from_nanos(top_ns - now_ns));
+        }
+        Step::unchanged(decision)
+    }
+
+    #[inline]
+    pub(super) fn decision(&self, outcome: Outcome, now_ns: u64, at: Point) -> Decision {
+        Decision::from_numbers(outcome, Numbers::Bucket(self.numbers(now_ns, at)))
+    }
+
+    #[inline]
+    fn numbers(&self, now_ns: u64, at: Point) -> BucketNumbers {
+        let Point {
+            ns: tat_ns,
+            fraction,
+        } = at;
+        BucketNumbers {
+            rate: self.rate,
+            burst: self.burst,
+            now_ns,
+            tat_ns,
+            fraction,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! One limit per key.
+
+use core::borrow::Borrow;
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::algorithm::{Algorithm, TokenBucket};
+use crate::decision::Decision;
+use crate::request::Request;
+use crate::store::{DashStore, MemoryStore};
+use crate::time::Timestamp;
+
+/// One limit for each key: client address, user, API key, tenant.
+///
+#[cfg_attr(feature = "dashmap", doc = "```")]
+#[cfg_attr(not(feature = "dashmap"), doc = "```ignore")]
+/// use std::net::IpAddr;
+/// use ratekeeper::{KeyedLimiter, TokenBucket};
+///
+/// let per_ip = KeyedLimiter::<IpAddr>::new(TokenBucket::per_minute(100).with_burst(20));
+/// let client: IpAddr = "192.0.2.7".parse()?;
+/// let decision = per_ip.check(&client);
+/// assert!(decision.is_allowed());
+/// assert_eq!(decision.remaining(), 19);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+///
+/// Keys are looked up borrowed: a `KeyedLimiter<String>` is asked with `check("alice")`. With another
+/// algorithm, let it be inferred: `KeyedLimiter::<IpAddr, _>::new(SlidingWindow::per_hour(60))`.
+pub struct KeyedLimiter<K: ?Sized, A: Algorithm = TokenBucket, S = DashStore<K, A>> {
+    algorithm: A,
+    store: S,
+    // Covariant in the key, and `Send + Sync` whatever the key is: no key is stored here.
+    key: PhantomData<fn() -> *const K>,
+}
+
+impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
+    /// A limiter over a store of the caller's choice. One store serves one limiter.
+    pub const fn with_store(algorithm: A, store: S) -> Self {
+        Self {
+            algorithm,
+            store,
+            key: PhantomData,
+        }
+    }
+
+    /// The limit of every key.
+    pub const fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    /// Where the keys' states are kept.
+    pub const fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Asks for one token for `key`.
+    #[inline]
+    pub fn check<Q: ?Sized>(&self, key: &Q) -> Decision
+    where
+        K: Borrow<Q>,
+        S: MemoryStore<Q, A>,
+    {
+        self.apply(key, Request::ONE)
+    }
+
+    /// Asks for `n` tokens for `key`, all or nothing; 0 is a peek.
+    #[inline]
+    pub fn check_n<Q: ?Sized>(&self, key: &Q, n: u64) -> Decision
+    where
+        K: Borrow<Q>,
+        S: MemoryStore<Q, A>,
+    {
+        self.apply(key, Request::take(n))
+    }
+
+    /// Looks at `key` without taking.
+    #[inline]
+    pub fn peek<Q: ?Sized>(&self, key: &Q) -> Decision
+    where
+        K: Borrow<Q>,
+        S: MemoryStore<Q, A>,
+    {
+        self.apply(key, Request::PEEK)
+    }
+
+    /// Asks for one token for `key` under `other`, the limit of this key's tier.
+    ///
+    /// A state does not contain its limit, so tiers need no limiter each. A key keeps to one limit at a
+    /// time: two limits used alternately on one key do not limit it. When a key changes to a smaller
+    /// tier, what it owes is cut to that tier's size.
+    ///
+    /// Pruning goes by the limiter's own limit, so make that the one that remembers longest.
+    ///
+    #[cfg_attr(feature = "dashmap", doc = "```")]
+    #[cfg_attr(not(feature = "dashmap"), doc = "```ignore")]
+    /// use ratekeeper::{KeyedLimiter, TokenBucket};
+    ///
+    /// const FREE: TokenBucket = TokenBucket::per_minute(10);
+    /// const PREMIUM: TokenBucket = TokenBucket::per_minute(1000);
+    ///
+    /// let users = KeyedLimiter::<u64>::new(FREE);
+    /// assert_eq!(users.check(&1).limit(), 10);
+    /// assert_eq!(users.check_with(&2, &PREMIUM).limit(), 1000);
+    /// ```
+    #[inline]
+    pub fn check_with<Q: ?Sized, B: Algorithm>(&self, key: &Q, other: &B) -> Decision
+    where
+        K: Borrow<Q>,
+        S: MemoryStore<Q, B>,
+    {
+        self.store.decide(key, other, Request::ONE)
+    }
+
+    /// Asks for one token for `key` at `now`; the store's clock is not read. See
+    /// [`MemoryStore::decide_at`] on instants that run backwards.
+    #[inline]
+    pub fn check_at<Q: ?Sized>(&self, key: &Q, now: Timestamp) -> Decision
+    where
+        K: Borrow<Q>,
+        S: MemoryStore<Q, A>,
+    {
+        self.apply_at(key, Request::ONE, now)
+    }
+
+    /// Answers `request` for `key`.
+    #[inline]
+    pub fn apply<Q: ?Sized>(&self, key: &Q, request: Request) -> Decision
+    where
+        K: Borrow<Q>,
+        S: MemoryStore<Q, A>,
+    {
+        self.store.decide(key, &self.algorithm, request)
+    }
+
+    /// Answers `request` for `key` at `now`; the store's clock is not read.
+    #[inline]
+    pub fn apply_at<Q: ?Sized>(&self, key: &Q, request: Request, now: Timestamp) -> Decision
+    where
+        K: Borrow<Q>,
+        S: MemoryStore<Q, A>,
+    {
+        self.store.decide_at(key, &self.algorithm, request, now)
+    }
+}
+
+#[cfg(feature = "dashmap")]
+mod over_dash_store {
+    use core::borrow::Borrow;
+    use core::hash::Hash;
+
+    use super::KeyedLimiter;
+    use crate::algorithm::Algorithm;
+    use crate::clock::{Clock, StdClock};
+    use crate::store::DashStore;
+
+    impl<K: Eq + Hash, A: Algorithm> KeyedLimiter<K, A> {
+        /// A limiter over a new [`DashStore`] on [`StdClock`].
+        pub fn new(algorithm: A) -> Self {
+            Self::with_clock(algorithm, StdClock::new())
+        }
+    }
+
+    impl<K: Eq + Hash, A: Algorithm, C> KeyedLimiter<K, A, DashStore<K, A, C>> {
+        /// A limiter over a new [`DashStore`] that tells time by `clock`.
+        pub fn with_clock(algorithm: A, clock: C) -> Self {
+            Self::with_store(algorithm, DashStore::with_clock(clock))
+        }
+
+        /// Keys held, including those that are as good as new.
+        pub fn len(&self) -> usize {
+            self.store.len()
+        }
+
+        /// Whether no key is held.
+        pub fn is_empty(&self) -> bool {
+            self.store.is_empty()
+        }
+
+        /// Forgets `key`, as if it had never been seen. Returns whether it was held.
+        pub fn remove<Q>(&self, key: &Q) -> bool
+        where
+            K: Borrow<Q>,
+            Q: Eq + Hash + ?Sized,
+        {
+            self.store.remove(key)
+        }
+
+        /// Forgets the keys that are as good as new, which changes no later decision. Returns how many
+        /// those were. See [`DashStore::prune`].
+        ///
+        /// ```
+        /// use core::time::Duration;
+        /// use ratekeeper::{KeyedLimiter, ManualClock, TokenBucket};
+        ///
+        /// let clock = ManualClock::new();
+        /// let users = KeyedLimiter::<u64, _, _>::with_clock(TokenBucket::per_second(2), &clock);
+        /// users.check_n(&1, 1).into_receipt();
+        /// users.check_n(&2, 2).into_receipt();
+        /// clock.advance(Duration::from_millis(600));
+        /// assert_eq!(users.prune(), 1); // key 1 is full again, key 2 is not
+        /// assert_eq!(users.len(), 1);
+        /// ```
+        pub fn prune(&self) -> usize
+        where
+            C: Clock,
+        {
+            self.store.prune(&self.algorithm)
+        }
+    }
+}
+
+impl<K: ?Sized, A: Algorithm, S: fmt::Debug> fmt::Debug for KeyedLimiter<K, A, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedLimiter")
+            .field("algorithm", &self.algorithm)
+            .field("store", &self.store)
+            .finish()
+    }
+}

@@ -1,0 +1,262 @@
+//! What a caller asks of a limit, and the receipt for what it was charged.
+
+use core::time::Duration;
+
+/// How many limits one [`All`](crate::All) may combine; a [`Receipt`] has room for that many marks.
+pub(crate) const MAX_LIMITS: usize = 4;
+
+/// A question to a limit: take some tokens, or give some back.
+///
+/// The variants can be read (a remote store serialises them) but are made by the constructors only.
+///
+/// ```
+/// use core::time::Duration;
+/// use ratekeeper::Request;
+///
+/// let batch = Request::take(10); // ten tokens or nothing
+/// let some = Request::up_to(10); // as many as there are, at least one
+/// let queued = Request::take(1).or_wait(Duration::from_secs(2)); // stand in line for up to 2 s
+/// assert_eq!(batch.cost() + some.cost() + queued.cost(), 21);
+/// ```
+#[non_exhaustive]
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Take tokens.
+    #[non_exhaustive]
+    Take {
+        /// Tokens asked for; 0 only looks (a peek) and never writes.
+        cost: u64,
+        /// The smallest grant the caller accepts. Equal to `cost`: all or nothing. Zero: never
+        /// refused, possibly granted nothing.
+        at_least: u64,
+        /// How long the caller would wait for its turn; the limit's own `max_wait` caps it.
+        max_wait: Duration,
+    },
+    /// Give back tokens that were charged before.
+    #[non_exhaustive]
+    Refund {
+        /// Tokens to give back; more than were charged counts as what was charged.
+        cost: u64,
+        /// What the charge handed out.
+        receipt: Receipt,
+    },
+}
+
+impl Request {
+    /// One token, now or not at all.
+    pub const ONE: Self = Self::take(1);
+    /// Look without taking: always allowed, never writes.
+    pub const PEEK: Self = Self::take(0);
+
+    /// `n` tokens, all or nothing.
+    #[inline]
+    pub const fn take(n: u64) -> Self {
+        Self::Take {
+            cost: n,
+            at_least: n,
+            max_wait: Duration::ZERO,
+        }
+    }
+
+    /// As many tokens as there are, from 1 to `n`.
+    ///
+    /// ```
+    /// use ratekeeper::{Limiter, Request, Timestamp, TokenBucket};
+    ///
+    /// let limiter = Limiter::new(TokenBucket::per_second(3));
+    /// let granted = limiter.apply_at(Request::up_to(10), Timestamp::ZERO).granted();
+    /// assert_eq!(granted, 3);
+    /// ```
+    #[inline]
+    pub const fn up_to(n: u64) -> Self {
+        Self::Take {
+            cost: n,
+            at_least: if n == 0 { 0 } else { 1 },
+            max_wait: Duration::ZERO,
+        }
+    }
+
+    /// Changes the smallest acceptable grant. With 0 the request is never refused: it takes what
+    /// there is, possibly nothing. A number above the cost means the cost. No effect on a refund.
+    ///
+    /// `Request::up_to(n).at_least(0).or_wait(Duration::MAX)` is a *charge*, for work already done:
+    /// a token bucket then goes into debt, as far as its `max_wait` allows and no further.
+    #[inline]
+    pub const fn at_least(self, n: u64) -> Self {
+        match self {
+            Self::Take { cost, max_wait, .. } => Self::Take {
+                cost,
+                at_least: if n < cost { n } else { cost },
+                max_wait,
+            },
+            refund => refund,
+        }
+    }
+
+    /// Allows the grant to lie up to `max` in the future (a reservation): the decision is then
+    /// allowed and [`Decision::wait`](crate::Decision::wait) says how long to wait before acting.
+    /// A limit refuses at once unless it was built with a `max_wait`, which also caps `max`. No
+    /// effect on a refund.
+    #[inline]
+    pub const fn or_wait(self, max: Duration) -> Self {
+        match self {
+            Self::Take { cost, at_least, .. } => Self::Take {
+                cost,
+                at_least,
+                max_wait: max,
+            },
+            refund => refund,
+        }
+    }
+
+    /// Gives `n` of the tokens that `receipt` stands for back.
+    ///
+    /// Before a reservation's instant this cancels it, which succeeds only while nobody stands
+    /// behind it; afterwards, and for every other charge, tokens return as far as that can never
+    /// over-admit. See [`Receipt`].
+    #[inline]
+    pub const fn refund(n: u64, receipt: Receipt) -> Self {
+        Self::Refund { cost: n, receipt }
+    }
+
+    /// Tokens asked for, or to be given back.
+    #[inline]
+    pub const fn cost(&self) -> u64 {
+        match self {
+            Self::Take { cost, .. } | Self::Refund { cost, .. } => *cost,
+        }
+    }
+
+    /// The same take for exactly `cost` tokens.
+    pub(crate) const fn with_exact_cost(&self, cost: u64) -> Self {
+        match self {
+            Self::Take { max_wait, .. } => Self::Take {
+                cost,
+                at_least: cost,
+                max_wait: *max_wait,
+            },
+            Self::Refund { .. } => Self::PEEK,
+        }
+    }
+
+    /// The same request with the receipt one of several limits would have handed out.
+    #[inline]
+    pub(crate) const fn for_limit(&self, index: usize) -> Self {
+        match self {
+            Self::Take {
+                cost,
+                at_least,
+                max_wait,
+            } => Self::Take {
+                cost: *cost,
+                at_least: *at_least,
+                max_wait: *max_wait,
+            },
+            Self::Refund { cost, receipt } => Self::Refund {
+                cost: *cost,
+                receipt: receipt.for_limit(index),
+            },
+        }
+    }
+}
+
+/// Proof of a charge, good for giving tokens back once.
+///
+/// It is neither `Copy` nor `Clone`: using it twice could give the tokens back twice. It may be sent
+/// to another task or kept until the work is done; dropping it keeps the charge.
+///
+/// # What a refund gives back
+/// With `B` the burst and `T` the time per token, for a token bucket:
+///
+/// * Always: tokens taken minus tokens given back, each counted when it happens, stay within
+///   `B + W/T` in any span of `W`.
+/// * Counting the refunded request as if it had never been made, the same bound holds if nobody else
+///   gave tokens back in between; otherwise the excess is at most what those others gave back, and
+///   at most this refund's own cost.
+/// * A refund that comes after the bucket would have refilled anyway gives back nothing.
+///
+/// Windows and the exact log count requests, so there a refund is exact while the charge is still
+/// inside the window.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Receipt {
+    charged: u64,
+    /// When a reservation's turn comes; 0 for a charge that did not have to wait.
+    run_at_ns: u64,
+    /// Where the charge left each limit's state: the bucket's new TAT, a window's start, the log's
+    /// instant.
+    marks: [u64; MAX_LIMITS],
+}
+
+impl Receipt {
+    /// The receipt of a request that charged nothing.
+    pub(crate) const NOTHING: Self = Self::new(0, 0);
+
+    /// For authors of algorithms: `charged` tokens, and a mark by which a later refund finds them.
+    #[inline]
+    pub const fn new(charged: u64, mark: u64) -> Self {
+        let mut marks = [0; MAX_LIMITS];
+        marks[0] = mark;
+        Self {
+            charged,
+            run_at_ns: 0,
+            marks,
+        }
+    }
+
+    /// Tokens that were charged.
+    #[inline]
+    pub const fn charged(&self) -> u64 {
+        self.charged
+    }
+
+    /// For authors of algorithms: the mark given to [`Receipt::new`].
+    #[inline]
+    pub const fn mark(&self) -> u64 {
+        self.marks[0]
+    }
+
+    /// For authors of algorithms: the instant, in nanoseconds, before which the work this receipt
+    /// was handed out for cannot have begun; 0 unless it was a reservation.
+    #[inline]
+    pub const fn run_at_ns(&self) -> u64 {
+        self.run_at_ns
+    }
+
+    /// For authors of algorithms: marks the receipt as that of a reservation due at `run_at_ns`.
+    #[inline]
+    #[must_use]
+    pub const fn with_run_at_ns(mut self, run_at_ns: u64) -> Self {
+        self.run_at_ns = run_at_ns;
+        self
+    }
+
+    /// The part of this receipt that concerns the limit at `index`.
+    #[inline]
+    const fn for_limit(&self, index: usize) -> Self {
+        Self::new(self.charged, self.marks[index]).with_run_at_ns(self.run_at_ns)
+    }
+
+    /// Collects the marks of several limits, in order.
+    #[inline]
+    pub(crate) const fn with_marks(mut self, marks: [u64; MAX_LIMITS]) -> Self {
+        self.marks = marks;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_least_never_exceeds_the_cost() {
+        assert_eq!(Request::up_to(3).at_least(9), Request::take(3));
+        assert_eq!(Request::up_to(0), Request::PEEK);
+    }
+
+    #[test]
+    fn refunds_ignore_the_knobs_of_a_take() {
+        let refund = || Request::refund(2, Receipt::new(2, 7));
+        assert_eq!(refund().at_least(5).or_wait(Duration::MAX), refund());
+    }
+}

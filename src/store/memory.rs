@@ -1,0 +1,74 @@
+//! The store trait of this process.
+
+use crate::algorithm::Algorithm;
+use crate::decision::Decision;
+use crate::request::Request;
+use crate::time::Timestamp;
+
+/// A keyed home for states in this process, which cannot fail.
+///
+/// # Contract
+/// * Linearizable per key: of concurrent requests on one key, each sees the effects of those before it,
+///   and none is lost.
+/// * A step that does not write leaves no trace: a refusal creates no entry.
+/// * A state is kept at least as long as its step's [`keep`](crate::Step::keep) says.
+/// * Before a [repair](crate::Step::repaired) is stored, the clock is read again.
+///
+/// # Implementing
+/// Two methods; this one keeps 64-bit states in a mutex-guarded map, for ever.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::hash::Hash;
+/// use std::sync::Mutex;
+///
+/// use ratekeeper::{
+///     Algorithm, Clock, Decision, KeyedLimiter, ManualClock, MemoryStore, Request, Timestamp,
+///     TokenBucket,
+/// };
+///
+/// struct MapStore<K>(Mutex<HashMap<K, u64>>, ManualClock);
+///
+/// impl<K: Clone + Eq + Hash, A: Algorithm<State = u64>> MemoryStore<K, A> for MapStore<K> {
+///     fn decide(&self, key: &K, algorithm: &A, request: Request) -> Decision {
+///         self.decide_at(key, algorithm, request, self.1.now())
+///     }
+///
+///     fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision {
+///         let mut states = self.0.lock().unwrap();
+///         let mut state = states.get(key).copied().unwrap_or_default();
+///         let step = algorithm.step(now, &mut state, &request);
+///         if step.keep.is_some() {
+///             states.insert(key.clone(), state);
+///         }
+///         step.decision
+///     }
+/// }
+///
+/// let store = MapStore(Mutex::default(), ManualClock::new());
+/// let limiter = KeyedLimiter::<u32, _, _>::with_store(TokenBucket::per_second(1), store);
+/// assert!(limiter.check(&7).is_allowed());
+/// assert!(!limiter.check(&7).is_allowed());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not keep the states of `{A}` for keys `{K}` in this process",
+    note = "the key must be hashable and cloneable, and the algorithm's state the one the store was made for"
+)]
+pub trait MemoryStore<K: ?Sized, A: Algorithm> {
+    /// Decides at the store's own time.
+    fn decide(&self, key: &K, algorithm: &A, request: Request) -> Decision;
+
+    /// Decides at `now`. The readings that reach one key must not run backwards: a reading older than
+    /// the key's newest one may return up to its lag in tokens.
+    fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision;
+}
+
+impl<K: ?Sized, A: Algorithm, S: MemoryStore<K, A> + ?Sized> MemoryStore<K, A> for &S {
+    fn decide(&self, key: &K, algorithm: &A, request: Request) -> Decision {
+        (**self).decide(key, algorithm, request)
+    }
+
+    fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision {
+        (**self).decide_at(key, algorithm, request, now)
+    }
+}
