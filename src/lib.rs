@@ -1,5 +1,66 @@
 //! Exact rate limiting: a decision per client in nanoseconds, honest waits, and tests that hold the
 //! clock.
+//!
+#![cfg_attr(feature = "dashmap", doc = "```")]
+#![cfg_attr(not(feature = "dashmap"), doc = "```ignore")]
+//! use ratekeeper::{KeyedLimiter, TokenBucket, headers};
+//!
+//! let users = KeyedLimiter::<String>::new(TokenBucket::per_minute(100).with_burst(20));
+//! let decision = users.check("alice");
+//! if !decision.is_allowed() {
+//!     println!("429, Retry-After: {:?}", headers::retry_after(&decision));
+//! }
+//! ```
+//!
+//! # Where to look
+//!
+//! * **One limit for everybody**: [`Limiter`]; it is `const` and fits a `static`.
+//! * **One limit per key**: [`KeyedLimiter`], over a [`DashStore`] or your own [`MemoryStore`].
+//! * **What to enforce**: [`TokenBucket`], [`SlidingWindow`], [`SlidingLog`], [`FixedWindow`], several at
+//!   once with [`All`], one named in a configuration file with [`AnyAlgorithm`], or an [`Algorithm`] of
+//!   your own. Each page states its worst case.
+//! * **What to ask**: [`Request`] (costs, partial grants, reservations, refunds), and the complete answer,
+//!   [`Decision`].
+//! * **What time it is**: [`Clock`], [`StdClock`] by default; in tests, [`ManualClock`].
+//! * **What to tell the client**: [`headers`], [`Denied`].
+//!
+//! # Rules that hold everywhere
+//!
+//! 1. The instant is an argument. A decision reads the clock once; no timer refills anything.
+//! 2. Integers only. Nothing wraps and nothing panics, whatever the numbers are.
+//! 3. A refusal changes nothing, and a peek never writes. The one exception is the repair of a state that
+//!    a stepped clock left in the future.
+//! 4. [`Decision::retry_after`] is a promise: exact to the nanosecond, never zero; what can never pass is
+//!    [`Outcome::TooLarge`].
+//! 5. A backward clock step locks nobody out, and gains nobody anything.
+//! 6. A state does not contain its limit, so a key may change tiers; one key, one limit at a time.
+//! 7. Of several limits, all are charged or none.
+//!
+//! # Concurrency
+//!
+//! States up to 128 bits are single atomic words, and a decision is one compare-exchange on them: no
+//! locks, no retry cap, exactly as if requests had come one after the other. Wider states ([`All`] of more
+//! than two buckets, [`SlidingLog`]) are guarded by a mutex each. On targets without a native 64- or
+//! 128-bit compare-exchange, `portable-atomic` takes a lock around each access instead; there, do not use
+//! one limiter both in an interrupt handler and outside of it.
+//!
+//! # Not here
+//!
+//! Floating point, background threads, queues (waiting is an instant, see [`Request::or_wait`]), fake
+//! clocks as defaults.
+//!
+//! # Features
+//!
+//! | feature | default | brings | costs |
+//! |---|---|---|---|
+//! | `std` | yes | [`StdClock`] as a clock, [`UnixClock`], shared states wider than 128 bits | |
+//! | `dashmap` | yes | [`DashStore`], [`KeyedLimiter::new`] | `dashmap` and its dependencies |
+//! | `alloc` | with `std` | [`SlidingLog`] as an algorithm | an allocator |
+//! | `quanta` | no | `QuantaClock`, about half the price of `StdClock` | `quanta` |
+//! | `tokio` | no | `TokioClock`, which obeys paused time | `tokio` (`time` only) |
+//! | `serde` | no | limits as text in any format | `serde` |
+//!
+//! Without features the crate needs no allocator and, besides the core library, `portable-atomic` alone.
 #![no_std]
 #![deny(
     clippy::float_arithmetic,
@@ -49,3 +110,8 @@ pub use crate::request::{Receipt, Request};
 pub use crate::state::State;
 pub use crate::store::{DashStore, MemoryStore};
 pub use crate::time::Timestamp;
+
+/// The README's code is compiled, too.
+#[cfg(all(doctest, feature = "dashmap"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

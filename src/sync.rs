@@ -42,3 +42,15 @@ impl<T> Lock<T> {
         f(&mut guard)
     }
 }
+
+/// `Sync` where every cell is: with `std`. Without, cells wider than 128 bits are not, and code that is
+/// generic over algorithms cannot assume it.
+#[cfg(feature = "std")]
+pub trait Shareable: Sync {}
+#[cfg(feature = "std")]
+impl<T: Sync> Shareable for T {}
+/// Nothing: see the same trait with `std`.
+#[cfg(not(feature = "std"))]
+pub trait Shareable {}
+#[cfg(not(feature = "std"))]
+impl<T> Shareable for T {}

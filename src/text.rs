@@ -222,3 +222,155 @@ impl TryFrom<Parsed> for FixedWindow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate alloc;
+    use alloc::string::ToString as _;
+
+    use super::*;
+
+    #[test]
+    fn token_buckets_both_ways() {
+        let minute = TokenBucket::per_minute(100);
+        for (text, limit, canonical) in [
+            ("10/s", TokenBucket::per_second(10), "10/s"),
+            (
+                "100/min burst 20",
+                minute.with_burst(20),
+                "100/min burst 20",
+            ),
+            ("100/min:20", minute.with_burst(20), "100/min burst 20"),
+            (" 100/minute   burst 100 ", minute, "100/min"),
+            ("60/60s", TokenBucket::per_minute(60), "60/min"),
+            (
+                "3/90s wait 2min",
+                TokenBucket::per(3, Duration::from_secs(90))
+                    .with_max_wait(Duration::from_secs(120)),
+                "3/90s wait 2min",
+            ),
+            (
+                "1/250ms burst 4",
+                TokenBucket::per(1, Duration::from_millis(250)).with_burst(4),
+                "1/250ms burst 4",
+            ),
+            (
+                "1/166666667ns burst 5",
+                TokenBucket::at_most(10, Duration::from_secs(1), 5),
+                "1/166666667ns burst 5",
+            ),
+            (
+                "5/7days",
+                TokenBucket::per(5, Duration::from_secs(7 * 86_400)),
+                "5/7day",
+            ),
+        ] {
+            assert_eq!(text.parse(), Ok(limit), "{text}");
+            assert_eq!(limit.to_string(), canonical);
+            assert_eq!(canonical.parse(), Ok(limit));
+        }
+    }
+
+    #[test]
+    fn windows_both_ways() {
+        assert_eq!("sliding 60/min".parse(), Ok(SlidingWindow::per_minute(60)));
+        assert_eq!("60/min".parse(), Ok(SlidingWindow::per_minute(60)));
+        assert_eq!(SlidingWindow::per_minute(60).to_string(), "sliding 60/min");
+        assert_eq!("log 60/min".parse(), Ok(SlidingLog::per_minute(60)));
+        assert_eq!(SlidingLog::per_minute(60).to_string(), "log 60/min");
+        let day = FixedWindow::per_day(9);
+        let from_ten_pm = day.with_offset(Duration::from_secs(22 * 3_600));
+        for (text, limit) in [
+            ("fixed 9/day", day),
+            ("fixed 9/day anchored", day.anchored()),
+            ("fixed 9/day offset 22h", from_ten_pm),
+        ] {
+            assert_eq!(text.parse(), Ok(limit));
+            assert_eq!(limit.to_string(), text);
+            assert_eq!(text.parse(), Ok(AnyAlgorithm::from(limit)));
+            assert_eq!(AnyAlgorithm::from(limit).to_string(), text);
+        }
+        assert_eq!(
+            "10/s".parse(),
+            Ok(AnyAlgorithm::from(TokenBucket::per_second(10)))
+        );
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        for text in [
+            "",
+            "abc",
+            "100",
+            "/s",
+            "100/",
+            "100/parsec",
+            "100/s burst",
+            "100/s burst x",
+            "100/s:",
+            "100/s burst 1 burst 2",
+            "100/s:5 burst 5",
+            "-1/s",
+            "+1/s",
+            "1.5/s",
+            "100/s wait 5",
+            "100/s wait",
+            "sliding",
+            "sliding 5/s burst 2",
+            "fixed 5/s offset 1s anchored",
+            "log 5/s wait 1s",
+            "100/s anchored",
+            "100 /s",
+            "fixed log 5/s",
+            "99999999999999999999/s",
+            "slow 5/s",
+            "5/s 5/s",
+        ] {
+            assert_eq!(
+                text.parse::<TokenBucket>(),
+                Err(InvalidLimit::Syntax),
+                "{text}"
+            );
+            assert_eq!(
+                text.parse::<AnyAlgorithm>(),
+                Err(InvalidLimit::Syntax),
+                "{text}"
+            );
+        }
+        assert_eq!("log 5/s".parse::<AnyAlgorithm>(), Err(InvalidLimit::Syntax));
+        assert_eq!(
+            "sliding 5/s".parse::<SlidingLog>(),
+            Err(InvalidLimit::Syntax)
+        );
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_named() {
+        assert_eq!("0/s".parse::<TokenBucket>(), Err(InvalidLimit::ZeroTokens));
+        assert_eq!("5/0s".parse::<TokenBucket>(), Err(InvalidLimit::ZeroPeriod));
+        assert_eq!(
+            "5/s burst 0".parse::<TokenBucket>(),
+            Err(InvalidLimit::ZeroBurst)
+        );
+        assert_eq!(
+            "5/999999day".parse::<TokenBucket>(),
+            Err(InvalidLimit::PeriodTooLong)
+        );
+        assert_eq!(
+            "1/day burst 999999".parse::<TokenBucket>(),
+            Err(InvalidLimit::BurstTooLong)
+        );
+        assert_eq!(
+            "sliding 0/s".parse::<AnyAlgorithm>(),
+            Err(InvalidLimit::ZeroLimit)
+        );
+        assert_eq!(
+            "fixed 5/0s".parse::<AnyAlgorithm>(),
+            Err(InvalidLimit::ZeroWindow)
+        );
+        assert_eq!(
+            "log 4294967296/s".parse::<SlidingLog>(),
+            Err(InvalidLimit::LimitTooLarge)
+        );
+    }
+}

@@ -140,28 +140,43 @@ fn step_all<const N: usize, S: Copy>(
             .map(|step| step.decision.granted())
             .min()
             .unwrap_or(0);
-        if needs_equal_grants(request) && steps.iter().any(|s| s.decision.granted() != granted) {
+        if !needs_equal_grants(request) || steps.iter().all(|s| s.decision.granted() == granted) {
+            return allowed(&steps, granted);
+        }
+        if granted > 0 {
             // A partial grant is what every member can give. A smaller cost passes wherever a larger
             // one does.
             *states = before;
             steps = step_each(states, &request.with_exact_cost(granted));
+            return allowed(&steps, granted);
         }
-        return allowed(&steps, granted);
     }
+    uncharged(&steps, request, |kept| {
+        restore(states, &before, kept);
+        step_each(states, &Request::PEEK)
+    })
+}
 
-    // Nothing is charged. What a refusing member wrote was a repair, and stays.
-    let repairs = steps
-        .each_ref()
-        .map(|step| !step.decision.is_allowed() && step.keep.is_some());
-    restore(states, &before, &repairs);
+/// The answer when nothing may be charged, refused or granted zero: undoes the charges of members that
+/// had allowed. What a member wrote without granting anything was a repair, and stays.
+fn uncharged<const N: usize>(
+    steps: &[Step; N],
+    request: &Request,
+    keep_only: impl FnOnce(&[bool; N]) -> [Step; N],
+) -> Step {
+    let is_take = matches!(request, Request::Take { .. });
+    let repairs = steps.each_ref().map(|step| {
+        let granted_nothing = is_take && step.decision.granted() == 0;
+        step.keep.is_some() && (granted_nothing || !step.decision.is_allowed())
+    });
     let repaired = steps
         .iter()
         .zip(repairs)
         .any(|(step, kept)| kept && step.repaired);
-    let (index, outcome) = refusal(&steps);
-    let views = step_each(states, &Request::PEEK);
+    let views = keep_only(&repairs);
+    let (tightest, remaining, reset_after) = summary(&views);
+    let (index, outcome) = refusal(steps).unwrap_or((tightest, Outcome::Allowed));
     let limit = steps[index].decision.limit();
-    let (_, remaining, reset_after) = summary(&views);
     let decision = Decision::new(outcome, limit, remaining, reset_after).with_index(index);
     let keep = repairs.contains(&true).then_some(reset_after);
     Step {
@@ -228,19 +243,21 @@ fn summary<const N: usize>(steps: &[Step; N]) -> (usize, u64, Duration) {
     (least.0, least.1, reset_after)
 }
 
-/// The refusal that outweighs the others: never before later, longer before shorter.
-fn refusal<const N: usize>(steps: &[Step; N]) -> (usize, Outcome) {
+/// The refusal that outweighs the others, if there is one: never before later, longer before shorter.
+fn refusal<const N: usize>(steps: &[Step; N]) -> Option<(usize, Outcome)> {
     let weight = |outcome| match outcome {
         Outcome::Allowed => 0,
         Outcome::Denied { retry_after } => u128::from(duration_ns(retry_after)) + 1,
         Outcome::TooLarge => u128::MAX - 1,
         Outcome::Unsupported => u128::MAX,
     };
-    let mut worst = (0, steps[0].decision.outcome());
+    let mut worst = None;
+    let mut worst_weight = 0;
     for (index, step) in steps.iter().enumerate() {
         let outcome = step.decision.outcome();
-        if weight(outcome) > weight(worst.1) {
-            worst = (index, outcome);
+        if weight(outcome) > worst_weight {
+            worst_weight = weight(outcome);
+            worst = Some((index, outcome));
         }
     }
     worst

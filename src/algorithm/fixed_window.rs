@@ -151,7 +151,8 @@ impl FixedWindow {
                     ..at(opening_ns, count)
                 }
             } else {
-                at(start_ns, count)
+                // On this limit's own grid, should the state come from another one.
+                at(self.opening(start_ns), count)
             };
         }
         let over = match self.edges {

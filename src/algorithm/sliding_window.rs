@@ -10,7 +10,8 @@
 //! # Bound
 //! The weighting assumes that the previous window's requests were spread evenly. If they came late, a
 //! trailing window can hold up to `2·limit − 2` requests (`max(L, 2L − 1 − ⌈2(L−1)/W⌉)` exactly, `W`
-//! in nanoseconds). Where that is too many, use [`SlidingLog`](crate::SlidingLog).
+//! in nanoseconds), one more if the request that opened the window is refunded, since the others may then
+//! all have come late. Where that is too many, use [`SlidingLog`](crate::SlidingLog).
 
 use core::time::Duration;
 
@@ -31,8 +32,8 @@ use crate::time::{Timestamp, saturate};
 /// ```
 ///
 /// # Bounds
-/// In the worst case a trailing window holds `2 · limit − 2` requests; with requests spread evenly,
-/// `limit`. After a backward clock step a key waits at most three windows instead of two.
+/// In the worst case a trailing window holds `2 · limit − 2` requests (`2 · limit − 1` where requests are
+/// refunded); with requests spread evenly, `limit`. After a backward clock step a key waits at most three windows instead of two.
 ///
 /// A window does not queue: [`Request::or_wait`] is answered like a plain request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,7 +86,7 @@ impl SlidingWindow {
         let elapsed_ns = now_ns - start_ns;
         if elapsed_ns < window_ns {
             at(start_ns, previous, current)
-        } else if elapsed_ns - window_ns < window_ns {
+        } else if elapsed_ns - window_ns < window_ns && current > 0 {
             at(start_ns + window_ns, current, 0)
         } else {
             at(now_ns, 0, 0)

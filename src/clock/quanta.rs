@@ -56,7 +56,7 @@ impl Clock for QuantaClock {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use core::time::Duration;
 
     use super::*;
 

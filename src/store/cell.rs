@@ -12,10 +12,10 @@ use crate::algorithm::{Algorithm, Step};
 use crate::clock::Clock;
 use crate::request::Request;
 use crate::state::State;
-use crate::sync::{AtomicU64, AtomicU128, Lock, Ordering};
+use crate::sync::{AtomicU64, AtomicU128, Lock, Ordering, Shareable};
 
 /// A shared home for one state.
-pub trait Cell<S>: Debug + Send {
+pub trait Cell<S>: Debug + Send + Shareable {
     /// A cell that holds the state of a key never seen.
     const FRESH: Self;
 
@@ -87,7 +87,7 @@ impl Cell<u64> for WordCell {
 }
 
 /// What fits 128 bits, all zero when fresh.
-pub trait PairWord: Copy + Send + 'static {
+pub trait PairWord: Copy + Send + Sync + 'static {
     fn into_word(self) -> u128;
     fn from_word(word: u128) -> Self;
 }

@@ -152,7 +152,7 @@ mod tests {
         let near = |t: u64| (0..40).map(move |i| t.saturating_sub(20).saturating_add(i));
         near(0)
             .chain(near(p))
-            .chain(near(p / n * 7))
+            .chain(near((p / n).saturating_mul(7)))
             .chain(near(u64::MAX / 3))
             .chain(near(u64::MAX))
     }

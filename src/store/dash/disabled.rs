@@ -8,14 +8,16 @@ use crate::algorithm::TokenBucket;
 use crate::clock::StdClock;
 
 /// A keyed store over a concurrent map. Needs the feature `dashmap`.
+#[allow(dead_code)] // never made
 pub struct DashStore<K: ?Sized, A = TokenBucket, C = StdClock> {
     never: Infallible,
-    types: PhantomData<(fn() -> *const K, A, C)>,
+    key: PhantomData<fn() -> *const K>,
+    algorithm: PhantomData<fn() -> A>,
+    clock: PhantomData<C>,
 }
 
 impl<K: ?Sized, A, C> fmt::Debug for DashStore<K, A, C> {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let _ = self.types;
         match self.never {}
     }
 }
