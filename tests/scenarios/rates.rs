@@ -1,4 +1,5 @@
 //! Rates that are what they say, whatever their size and however often they are polled.
+#![allow(clippy::cast_possible_truncation)] // spans of a few minutes
 
 use std::time::Duration;
 
