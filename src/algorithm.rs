@@ -23,6 +23,7 @@ pub use self::sliding_log::LogRing;
 pub use self::sliding_log::{SliceLog, SlidingLog};
 pub use self::sliding_window::SlidingWindow;
 pub use self::token_bucket::TokenBucket;
+pub(crate) use self::window::WindowState;
 
 use crate::decision::Decision;
 use crate::request::Request;
@@ -99,6 +100,18 @@ pub trait Algorithm: Debug + Send + Sync {
     /// 0 for algorithms that are not stored remotely.
     fn tag(&self) -> u8 {
         0
+    }
+
+    /// The same limit for a clock that counts in steps of `tick_ns`, if every duration in it is a whole number of
+    /// those and no count in its state exceeds `most`: what a store needs that packs states. `None` if that cannot
+    /// be, or for algorithms that do not know it.
+    #[doc(hidden)]
+    fn in_ticks(&self, tick_ns: u64, most: u32) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        let _ = (tick_ns, most);
+        None
     }
 }
 

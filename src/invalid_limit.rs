@@ -39,6 +39,8 @@ pub enum InvalidLimit {
     WindowTooLong,
     /// The buffer is shorter than the exact log's `limit`.
     BufferTooShort,
+    /// The store packs its states and has no room for this limit's: see the store for what fits.
+    DoesNotFitStore,
     /// The text is not a limit.
     Syntax,
 }
@@ -59,6 +61,7 @@ impl InvalidLimit {
             Self::ZeroWindow => "window must be above 0",
             Self::WindowTooLong => "window must be at most u64::MAX nanoseconds (584 years)",
             Self::BufferTooShort => "buffer must have room for `limit` instants",
+            Self::DoesNotFitStore => "the limit's state does not fit this store",
             Self::Syntax => {
                 "not a limit: write for example \"10/s\", \"100/min burst 20\", \"sliding 60/min\" or \"fixed 1000/day\""
             }

@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 
 use crate::algorithm::{Algorithm, TokenBucket};
 use crate::decision::Decision;
+use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 use crate::store::{DashStore, MemoryStore};
 use crate::time::Timestamp;
@@ -42,6 +43,19 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
             store,
             key: PhantomData,
         }
+    }
+
+    /// [`with_store`](Self::with_store), unless the limit does not fit the store.
+    ///
+    /// # Errors
+    /// [`InvalidLimit`], as the store's documentation says; in-memory maps accept every limit.
+    pub fn try_with_store(algorithm: A, store: S) -> Result<Self, InvalidLimit>
+    where
+        K: Sized,
+        S: MemoryStore<K, A>,
+    {
+        store.accepts(&algorithm)?;
+        Ok(Self::with_store(algorithm, store))
     }
 
     /// The limit of every key.

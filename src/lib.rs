@@ -108,7 +108,9 @@ pub use crate::keyed::KeyedLimiter;
 pub use crate::limiter::Limiter;
 pub use crate::request::{Receipt, Request};
 pub use crate::state::State;
-pub use crate::store::{DashStore, MemoryStore};
+pub use crate::store::{
+    DashStore, InvalidCapacity, MemoryStore, Overflow, Slot, SlotState, TableStore, Ways,
+};
 pub use crate::time::Timestamp;
 
 /// The README's code is compiled, too.

@@ -7,6 +7,12 @@ pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use portable_atomic::AtomicU64;
 pub(crate) use portable_atomic::AtomicU128;
 
+/// The word of a `TableStore`'s slot. Under loom, its model of an atomic, which is only 64 bits wide.
+#[cfg(all(test, loom))]
+pub(crate) use loom::sync::atomic::AtomicU64 as AtomicSlot;
+#[cfg(not(all(test, loom)))]
+pub(crate) use portable_atomic::AtomicU128 as AtomicSlot;
+
 /// Exclusive access to a value.
 ///
 /// With `std`, a mutex. Without, nothing that blocks is safe to call from an interrupt, so this is a

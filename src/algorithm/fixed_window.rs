@@ -278,6 +278,19 @@ impl Algorithm for FixedWindow {
     fn tag(&self) -> u8 {
         0x15
     }
+
+    #[inline]
+    fn in_ticks(&self, tick_ns: u64, most: u32) -> Option<Self> {
+        let window = self.window.in_ticks(tick_ns, most)?;
+        let edges = match self.edges {
+            Edges::Aligned { offset_ns } if offset_ns % tick_ns == 0 => Edges::Aligned {
+                offset_ns: offset_ns / tick_ns,
+            },
+            Edges::Aligned { .. } => return None,
+            Edges::Anchored => Edges::Anchored,
+        };
+        Some(Self { window, edges })
+    }
 }
 
 /// A state moved to the window that contains the current instant.

@@ -229,6 +229,11 @@ impl Algorithm for SlidingWindow {
     fn tag(&self) -> u8 {
         0x13
     }
+
+    #[inline]
+    fn in_ticks(&self, tick_ns: u64, most: u32) -> Option<Self> {
+        self.window.in_ticks(tick_ns, most).map(Self::from_window)
+    }
 }
 
 /// A state moved to the window that contains the current instant.

@@ -36,6 +36,16 @@ impl Window {
         }
     }
 
+    /// The same on a clock that counts in steps of `tick_ns`, if it fits.
+    #[inline]
+    pub(crate) fn in_ticks(self, tick_ns: u64, most: u32) -> Option<Self> {
+        let Self { limit, window_ns } = self;
+        (window_ns % tick_ns == 0 && limit <= most).then(|| Self {
+            limit,
+            window_ns: window_ns / tick_ns,
+        })
+    }
+
     /// `cost` as a count, if the limit can ever hold that many.
     #[inline]
     pub(crate) fn fitting(self, cost: u64) -> Option<u32> {

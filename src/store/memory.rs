@@ -2,6 +2,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::decision::Decision;
+use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 use crate::time::Timestamp;
 
@@ -61,6 +62,16 @@ pub trait MemoryStore<K: ?Sized, A: Algorithm> {
     /// Decides at `now`. The readings that reach one key must not run backwards: a reading older than
     /// the key's newest one may return up to its lag in tokens.
     fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision;
+
+    /// Whether the store can enforce `algorithm`; stores that pack their states cannot enforce every limit.
+    ///
+    /// # Errors
+    /// [`InvalidLimit`] if the limit does not fit. Requests under it are then answered with
+    /// [`Outcome::Unsupported`](crate::Outcome::Unsupported).
+    fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        let _ = algorithm;
+        Ok(())
+    }
 }
 
 impl<K: ?Sized, A: Algorithm, S: MemoryStore<K, A> + ?Sized> MemoryStore<K, A> for &S {
@@ -70,5 +81,9 @@ impl<K: ?Sized, A: Algorithm, S: MemoryStore<K, A> + ?Sized> MemoryStore<K, A> f
 
     fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision {
         (**self).decide_at(key, algorithm, request, now)
+    }
+
+    fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        (**self).accepts(algorithm)
     }
 }

@@ -1,0 +1,414 @@
+//! The lap ring: how the slots of a set change hands so that no key ever owns two.
+//!
+//! # Problem
+//! Two threads bring the same new key. Each finds it absent, each takes a different free slot, and the key has two
+//! bursts. Locks would exclude it, and make an interrupt handler wait for ever; marks and nonces need several words.
+//!
+//! # Protocol
+//! Every slot counts *laps*. Read from slot 0, the laps of a set of `W` slots are `n+1` for the first `h` and `n` for
+//! the rest; slot `h` is the **head**. Only the head may change its owner or its lap, and doing so raises its lap by
+//! one, which makes the next slot the head. So the set is a log: ownership changes in one agreed order, and change
+//! number `k` is one exchange on one known slot from one known lap.
+//!
+//! * A *charge* exchanges the state of the key's slot; owner and lap stay.
+//! * An *insert* looks at all slots, and if the key is not there, walks the head to a slot whose state is as good as
+//!   new by *rotations* (the lap grows, owner and state stay), and exchanges that slot for the new key with its first
+//!   charge. Any lost exchange starts it over.
+//!
+//! # Why a key owns one slot
+//! Whoever wins change `k` saw exactly the laps of "after change `k − 1`", each in a word together with its owner. An
+//! owner only changes with its slot's lap and laps do not repeat (but for wrap-around, see the store's documentation),
+//! so the owners it saw *are* the owners at that moment. The key was not among them, so it is not in the set before
+//! the change, and once after it.
+//!
+//! Nothing half-done is ever visible: an insert is its last exchange, a charge its only one, a refusal its load. The
+//! exchange carries the very state that was found to be as good as new, so an eviction loses nothing. A thread only
+//! fails because another one charged or changed an owner, so the set is lock-free.
+//!
+//! This is Dijkstra's K-state token ring used as a clock hand over the claim and re-scan of Purcell and Harris
+//! ("Non-blocking hashtables with open addressing", 2005).
+//!
+//! # Orderings
+//! Exactness needs none: owner, lap and state are one word, and the argument above uses only the order of changes to
+//! each single word and the atomicity of exchanges. The scan's `Acquire` loads pair with the `AcqRel` exchanges of
+//! owners and laps for one purpose: that two scans with the same illegal laps prove the ring broken, instead of
+//! being two mixtures of old and new words. Only `repair` relies on that.
+
+use core::array;
+use core::time::Duration;
+
+use super::packing::{SlotState, Word};
+use super::slot::{Slot, SlotWord};
+use crate::algorithm::{Algorithm, Step};
+use crate::clock::Clock;
+use crate::decision::{Decision, Outcome};
+use crate::request::Request;
+use crate::store::counters::Event;
+use crate::store::overflow::Overflow;
+use crate::sync::Ordering;
+use crate::time::{Timestamp, saturate};
+
+/// One set of `W` slots.
+pub(super) struct Set<'a, const W: usize> {
+    slots: &'a [Slot; W],
+}
+
+/// A request with all it takes to answer it.
+pub(super) struct Asked<'a, A, C> {
+    pub(super) algorithm: &'a A,
+    pub(super) request: &'a Request,
+    /// The reading to decide with, taken from `clock`.
+    pub(super) now: Timestamp,
+    /// Read again before a repair is stored.
+    pub(super) clock: &'a C,
+}
+
+/// Whether a charge was carried out on the key's own slot.
+enum Charged {
+    Done(Decision),
+    /// The slot is somebody else's by now.
+    Lost,
+}
+
+impl<'a, const W: usize> Set<'a, W> {
+    /// Set number `index` of a table.
+    #[inline]
+    pub(super) fn of(slots: &'a [Slot], index: usize) -> Self {
+        let slots = slots[index * W..].first_chunk();
+        Self {
+            slots: slots.expect("a table has whole sets"),
+        }
+    }
+
+    #[inline]
+    pub(super) fn decide<A, C>(
+        &self,
+        tag: u64,
+        asked: Asked<'_, A, C>,
+        overflow: Overflow,
+        count: impl Fn(Event),
+    ) -> Decision
+    where
+        A: Algorithm<State: SlotState>,
+        C: Clock,
+    {
+        for slot in self.slots {
+            // Relaxed: the word is all there is to know, see "Orderings".
+            let word = slot.load(Ordering::Relaxed);
+            if word.tag(A::State::LAYOUT) == tag {
+                match charge(slot, word, &asked) {
+                    Charged::Done(decision) => return decision,
+                    Charged::Lost => break,
+                }
+            }
+        }
+        self.decide_absent(tag, asked, overflow, count)
+    }
+
+    /// The key was not seen: charge it if it is there now, insert it if not.
+    #[cold]
+    #[inline(never)]
+    fn decide_absent<A, C>(
+        &self,
+        tag: u64,
+        mut asked: Asked<'_, A, C>,
+        overflow: Overflow,
+        count: impl Fn(Event),
+    ) -> Decision
+    where
+        A: Algorithm<State: SlotState>,
+        C: Clock,
+    {
+        let layout = A::State::LAYOUT;
+        let mut broken = None;
+        let mut read_after_scan = false;
+        loop {
+            // Acquire pairs with the AcqRel of `change_owner`, for the sake of `repair`.
+            let words: [SlotWord; W] = array::from_fn(|i| self.slots[i].load(Ordering::Acquire));
+            if let Some(i) = words.iter().position(|word| word.tag(layout) == tag) {
+                match charge(&self.slots[i], words[i], &asked) {
+                    Charged::Done(decision) => return decision,
+                    Charged::Lost => continue,
+                }
+            }
+            let Some(head) = self.head::<A::State>(&words) else {
+                let owners = words.map(|word| word.owner(layout));
+                if broken == Some(owners) {
+                    self.repair::<A::State>(&words);
+                    broken = None;
+                } else {
+                    broken = Some(owners); // perhaps a mixture of old and new words: look again
+                }
+                continue;
+            };
+            broken = None;
+
+            let place = self.place(&words, head, &asked);
+            if place.overflows {
+                match overflow {
+                    Overflow::Inherit => {}
+                    Overflow::Deny => {
+                        count(Event::Overflowed);
+                        return denied(&asked, place.debt_ns);
+                    }
+                    Overflow::Admit => {
+                        count(Event::Overflowed);
+                        return fresh_step(&asked).decision;
+                    }
+                }
+            }
+            // A refund that finds its key gone has nothing to give back to: the debt went to others.
+            let request = match asked.request {
+                Request::Refund { .. } => &Request::PEEK,
+                take => take,
+            };
+            let word = words[place.index];
+            let mut state = if place.overflows {
+                word.state(layout)
+            } else {
+                0
+            };
+            let step = A::State::step_packed(asked.algorithm, asked.now, &mut state, request);
+            if step.repaired && !read_after_scan {
+                asked.now = asked.clock.now(); // as in `charge`
+                read_after_scan = true;
+                continue;
+            }
+            read_after_scan = false;
+            let done = if step.keep.is_none() {
+                true
+            } else if step.decision.is_allowed() {
+                self.insert::<A::State>(&words, head, place.index, tag, state)
+            } else {
+                // The repair of an inherited state: the newcomer gets nothing, the owner stays.
+                let repaired = word.with_state(layout, state);
+                self.slots[place.index]
+                    .exchange(word, repaired, Ordering::Relaxed)
+                    .is_ok()
+            };
+            if done {
+                if place.overflows {
+                    count(Event::Overflowed);
+                } else if step.keep.is_some() && word.tag(layout) != 0 {
+                    count(Event::Replaced);
+                }
+                return step.decision;
+            }
+        }
+    }
+
+    /// The slot whose turn it is, if the laps are legal.
+    #[inline]
+    fn head<S: SlotState>(&self, words: &[SlotWord; W]) -> Option<usize> {
+        let layout = S::LAYOUT;
+        let first = words[0].lap(layout);
+        let behind = first.wrapping_sub(1) & layout.lap_mask();
+        let head = words
+            .iter()
+            .position(|word| word.lap(layout) != first)
+            .unwrap_or(0);
+        let rest_is_behind = words[head..].iter().all(|word| word.lap(layout) == behind);
+        (head == 0 || rest_is_behind).then_some(head)
+    }
+
+    /// Where a newcomer goes: to the first slot that is as good as new, else to the one with the least debt.
+    #[inline]
+    fn place<A, C>(&self, words: &[SlotWord; W], head: usize, asked: &Asked<'_, A, C>) -> Place
+    where
+        A: Algorithm<State: SlotState>,
+    {
+        let mut least = Place {
+            index: head,
+            debt_ns: u128::MAX,
+            overflows: true,
+        };
+        // From the head on, so that a free slot costs the fewest rotations.
+        for offset in 0..W {
+            let index = (head + offset) % W;
+            let debt_ns = debt_ns(words[index], asked.algorithm, asked.now);
+            if debt_ns == 0 {
+                return Place {
+                    index,
+                    debt_ns,
+                    overflows: false,
+                };
+            }
+            if debt_ns < least.debt_ns {
+                least = Place {
+                    index,
+                    debt_ns,
+                    overflows: true,
+                };
+            }
+        }
+        least
+    }
+
+    /// Walks the head to slot `victim` and gives that to `tag`. Fails at the first word that is not as it was seen.
+    #[inline]
+    fn insert<S: SlotState>(
+        &self,
+        words: &[SlotWord; W],
+        head: usize,
+        victim: usize,
+        tag: u64,
+        state: Word,
+    ) -> bool {
+        let layout = S::LAYOUT;
+        let next_lap = |word: SlotWord| (word.lap(layout) + 1) & layout.lap_mask();
+        let mut index = head;
+        while index != victim {
+            let word = words[index];
+            if !change_owner(
+                &self.slots[index],
+                word,
+                word.with_lap(layout, next_lap(word)),
+            ) {
+                return false;
+            }
+            index = (index + 1) % W;
+        }
+        let word = words[victim];
+        change_owner(
+            &self.slots[victim],
+            word,
+            SlotWord::new(layout, tag, next_lap(word), state),
+        )
+    }
+
+    /// Heals laps that a wrap-around left illegal, by copying each from its predecessor where the order breaks.
+    #[cold]
+    fn repair<S: SlotState>(&self, words: &[SlotWord; W]) {
+        let layout = S::LAYOUT;
+        let first = words[0].lap(layout);
+        let mut expected = first;
+        for (slot, word) in self.slots.iter().zip(words).skip(1) {
+            let lap = word.lap(layout);
+            let one_behind = expected.wrapping_sub(1) & layout.lap_mask();
+            if lap == expected || (expected == first && lap == one_behind) {
+                expected = lap;
+            } else {
+                // Lost or won, the next scan decides anew.
+                change_owner(slot, *word, word.with_lap(layout, expected));
+                return;
+            }
+        }
+    }
+
+    /// Makes the key's state that of a key never seen. Returns whether it was there.
+    pub(super) fn remove<S: SlotState>(&self, tag: u64) -> bool {
+        for slot in self.slots {
+            let mut word = slot.load(Ordering::Relaxed);
+            while word.tag(S::LAYOUT) == tag {
+                match slot.exchange(word, word.with_state(S::LAYOUT, 0), Ordering::Relaxed) {
+                    Ok(()) => return true,
+                    Err(newer) => word = newer,
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Where a newcomer goes.
+struct Place {
+    index: usize,
+    /// What the slot's key owes; 0 if losing it loses nothing.
+    debt_ns: u128,
+    /// No slot was free of debt, and this one has the least.
+    overflows: bool,
+}
+
+/// Steps the state in `slot`, which held `word` of the right key.
+#[inline]
+fn charge<A, C>(slot: &Slot, mut word: SlotWord, asked: &Asked<'_, A, C>) -> Charged
+where
+    A: Algorithm<State: SlotState>,
+    C: Clock,
+{
+    let layout = A::State::LAYOUT;
+    let tag = word.tag(layout);
+    let mut now = asked.now;
+    let mut read_after_load = false;
+    loop {
+        let mut state = word.state(layout);
+        let step = A::State::step_packed(asked.algorithm, now, &mut state, asked.request);
+        if step.keep.is_none() {
+            return Charged::Done(step.decision);
+        }
+        if step.repaired && !read_after_load {
+            // The reading may merely be older than the state; only one taken after the load can tell.
+            now = asked.clock.now();
+            read_after_load = true;
+            continue;
+        }
+        read_after_load = false;
+        // Relaxed: nothing but the word itself is published, see "Orderings".
+        match slot.exchange(word, word.with_state(layout, state), Ordering::Relaxed) {
+            Ok(()) => return Charged::Done(step.decision),
+            // Charged or passed over by another thread, still this key's: decide on the newer state.
+            Err(newer) if newer.tag(layout) == tag => word = newer,
+            Err(_) => return Charged::Lost,
+        }
+    }
+}
+
+/// Exchanges a word for one with another lap, and perhaps another owner.
+#[inline]
+fn change_owner(slot: &Slot, old: SlotWord, new: SlotWord) -> bool {
+    // AcqRel pairs with the Acquire of the scan in `decide_absent`: who sees this lap sees all that came before it.
+    slot.exchange(old, new, Ordering::AcqRel).is_ok()
+}
+
+/// How long until the state in `word` is as good as new; an empty slot is.
+#[inline]
+fn debt_ns<A>(word: SlotWord, algorithm: &A, now: Timestamp) -> u128
+where
+    A: Algorithm<State: SlotState>,
+{
+    let mut state = word.state(A::State::LAYOUT);
+    if state == 0 {
+        return 0;
+    }
+    let peek = A::State::step_packed(algorithm, now, &mut state, &Request::PEEK);
+    peek.decision.reset_after().as_nanos()
+}
+
+/// Whether a slot is free to be taken.
+pub(super) fn is_fresh<A>(slot: &Slot, algorithm: &A, now: Timestamp) -> bool
+where
+    A: Algorithm<State: SlotState>,
+{
+    debt_ns(slot.load(Ordering::Relaxed), algorithm, now) == 0
+}
+
+/// What a key never seen would be answered.
+fn fresh_step<A, C>(asked: &Asked<'_, A, C>) -> Step
+where
+    A: Algorithm<State: SlotState>,
+{
+    A::State::step_packed(asked.algorithm, asked.now, &mut 0, asked.request)
+}
+
+/// The answer to a key for which there is no slot until `debt_ns` from now.
+fn denied<A, C>(asked: &Asked<'_, A, C>, debt_ns: u128) -> Decision
+where
+    A: Algorithm<State: SlotState>,
+{
+    let fresh = fresh_step(asked).decision;
+    let wait = Duration::from_nanos(saturate(debt_ns));
+    // Peeks, refunds and requests content with nothing get just that.
+    let wants = matches!(
+        asked.request,
+        Request::Take {
+            cost: 1..,
+            at_least: 1..,
+            ..
+        }
+    );
+    let outcome = match fresh.outcome() {
+        Outcome::Allowed if wants => Outcome::Denied { retry_after: wait },
+        other => other,
+    };
+    Decision::new(outcome, fresh.limit(), 0, wait)
+}
