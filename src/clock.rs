@@ -1,6 +1,8 @@
 //! Sources of time. The files below are the only ones that read a clock.
 #![allow(clippy::disallowed_methods)] // this is where clocks are read
 
+#[cfg(feature = "std")]
+mod instant;
 mod manual;
 #[cfg(feature = "quanta")]
 mod quanta;
@@ -18,6 +20,9 @@ pub use self::std_clock::StdClock;
 pub use self::tokio::TokioClock;
 #[cfg(feature = "std")]
 pub use self::unix::UnixClock;
+
+#[cfg(feature = "dashmap")]
+use core::cell::Cell;
 
 use crate::time::Timestamp;
 
@@ -74,5 +79,31 @@ impl Clock for FixedClock {
     #[inline]
     fn now(&self) -> Timestamp {
         self.0
+    }
+}
+
+/// A clock whose first reading was taken ahead of its use.
+#[cfg(feature = "dashmap")]
+pub(crate) struct ReadAhead<'a, C> {
+    first: Cell<Option<Timestamp>>,
+    clock: &'a C,
+}
+
+#[cfg(feature = "dashmap")]
+impl<'a, C: Clock> ReadAhead<'a, C> {
+    #[inline]
+    pub(crate) fn new(clock: &'a C) -> Self {
+        Self {
+            first: Cell::new(Some(clock.now())),
+            clock,
+        }
+    }
+}
+
+#[cfg(feature = "dashmap")]
+impl<C: Clock> Clock for ReadAhead<'_, C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.first.take().unwrap_or_else(|| self.clock.now())
     }
 }

@@ -64,6 +64,8 @@ pub struct TokenBucket {
     rate: Rate,
     /// `τ = ⌈burst · T⌉`: the time in which an empty bucket fills.
     capacity_ns: u64,
+    /// `τ + S`: no legal TAT lies further ahead.
+    reach_ns: u64,
     lattice: Lattice,
     /// Quotient and remainder of `(burst − 1)·P / n`: the room test of a single token.
     all_but_one: (u64, u64),
@@ -224,6 +226,7 @@ impl TokenBucket {
     #[must_use]
     pub const fn with_max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait_ns = duration_ns(max_wait);
+        self.reach_ns = self.capacity_ns.saturating_add(self.max_wait_ns);
         self
     }
 
@@ -240,6 +243,7 @@ impl TokenBucket {
             max_wait_ns,
             rate,
             capacity_ns,
+            reach_ns: capacity_ns.saturating_add(max_wait_ns),
             lattice,
             all_but_one,
         }
@@ -272,9 +276,7 @@ impl TokenBucket {
     /// The latest TAT that a clock which never ran backwards can have left behind.
     #[inline]
     const fn latest_tat(&self, now_ns: u64) -> u64 {
-        now_ns
-            .saturating_add(self.capacity_ns)
-            .saturating_add(self.max_wait_ns)
+        now_ns.saturating_add(self.reach_ns)
     }
 }
 

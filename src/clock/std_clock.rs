@@ -3,16 +3,12 @@
 #[cfg(feature = "std")]
 use alloc::sync::Arc;
 #[cfg(feature = "std")]
-use core::time::Duration;
-#[cfg(feature = "std")]
-use std::sync::OnceLock;
-#[cfg(feature = "std")]
 use std::time::Instant;
 
 #[cfg(feature = "std")]
 use super::{Clock, ManualClock};
 #[cfg(feature = "std")]
-use crate::time::{Timestamp, duration_ns};
+use crate::time::Timestamp;
 
 /// `std::time::Instant`, on one scale for the whole process.
 ///
@@ -78,41 +74,5 @@ impl Clock for StdClock {
             None => Timestamp::from(Instant::now()),
             Some(manual) => manual.now(),
         }
-    }
-}
-
-/// The instant on [`StdClock`]'s scale: for event loops that have read the time already.
-///
-/// The scale begins one day before its first use in the process, so that instants taken earlier have a
-/// place on it.
-#[cfg(feature = "std")]
-impl From<Instant> for Timestamp {
-    #[inline]
-    fn from(instant: Instant) -> Self {
-        static EPOCH: OnceLock<Instant> = OnceLock::new();
-        let epoch = EPOCH.get_or_init(|| {
-            let first = Instant::now();
-            first
-                .checked_sub(Duration::from_secs(86_400))
-                .unwrap_or(first)
-        });
-        Self::from_nanos(duration_ns(instant.saturating_duration_since(*epoch)))
-    }
-}
-
-#[cfg(all(test, feature = "std"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_scale_for_clocks_and_instants() {
-        let before = Instant::now();
-        let now = StdClock::new().now();
-        assert!(Timestamp::from(before) <= now);
-        let later = Timestamp::from(before + Duration::from_secs(5));
-        assert_eq!(
-            later.saturating_since(before.into()),
-            Duration::from_secs(5)
-        );
     }
 }

@@ -19,6 +19,9 @@ pub trait Cell<S>: Debug + Send + Shareable {
     /// A cell that holds the state of a key never seen.
     const FRESH: Self;
 
+    /// Whether the clock must be read inside the cell, under its lock. Otherwise a reading from shortly before does.
+    const LOCKS: bool = false;
+
     /// Runs one step, at a time read from `clock` once, and again before a repair is stored.
     fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
     where
@@ -69,7 +72,7 @@ impl Cell<u64> for WordCell {
     #[allow(clippy::declare_interior_mutable_const)] // a fresh cell each time is the point
     const FRESH: Self = Self(AtomicU64::new(0));
 
-    #[inline]
+    #[inline(always)] // or the step is copied through memory: 74 against 63 ns for a keyed check
     fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
     where
         A: Algorithm<State = u64>,
@@ -105,7 +108,7 @@ impl<S: PairWord> Cell<S> for PairCell<S> {
     #[allow(clippy::declare_interior_mutable_const)] // a fresh cell each time is the point
     const FRESH: Self = Self(AtomicU128::new(0), PhantomData);
 
-    #[inline]
+    #[inline(always)] // as above
     fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
     where
         A: Algorithm<State = S>,
@@ -133,12 +136,13 @@ impl<S: State> Cell<S> for LockCell<S> {
     #[allow(clippy::declare_interior_mutable_const)] // a fresh cell each time is the point
     const FRESH: Self = Self(Lock::new(S::FRESH));
 
+    // Readings in the order of the states they meet need no second one before a repair.
+    const LOCKS: bool = true;
+
     fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
     where
         A: Algorithm<State = S>,
     {
-        // Reading the clock under the lock keeps readings in the order of the states they meet, so a
-        // repair needs no second one.
         self.0
             .with(|state| algorithm.step(clock.now(), state, request))
     }

@@ -31,7 +31,9 @@ use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 use crate::store::MemoryStore;
 use crate::store::counters::Counters;
-use crate::store::overflow::{InvalidCapacity, Overflow};
+#[cfg(feature = "alloc")]
+use crate::store::overflow::InvalidCapacity;
+use crate::store::overflow::Overflow;
 use crate::time::Timestamp;
 
 /// A keyed store of fixed size for every algorithm with the state of `A`.

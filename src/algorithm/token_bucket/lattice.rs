@@ -113,6 +113,8 @@ impl Lattice {
     }
 
     #[allow(clippy::cast_possible_truncation)] // remainders of u64 divisors
+    #[cold]
+    #[inline(never)]
     const fn snap_by_division(&self, rate: Rate, t: u64) -> Point {
         let rem = ((t % rate.p) as u128 * rate.n as u128 % rate.p as u128) as u64;
         let short_part = self.short_token_ns * rate.n;

@@ -8,16 +8,38 @@ use crate::decision::Outcome;
 use crate::request::Receipt;
 use crate::time::saturate;
 
+/// What a receipt proves. Passed by value: a pointer into the request would keep that in memory on every path,
+/// and a plain check would no longer be folded into a few instructions.
+#[derive(Clone, Copy)]
+pub(super) struct Charge {
+    tokens: u64,
+    run_at_ns: u64,
+    /// The TAT it left.
+    after_ns: u64,
+}
+
+impl From<&Receipt> for Charge {
+    #[inline]
+    fn from(receipt: &Receipt) -> Self {
+        Self {
+            tokens: receipt.charged(),
+            run_at_ns: receipt.run_at_ns(),
+            after_ns: receipt.mark(),
+        }
+    }
+}
+
 impl TokenBucket {
-    pub(super) fn refund(&self, now_ns: u64, tat: &mut u64, cost: u64, receipt: &Receipt) -> Step {
+    #[inline(never)]
+    pub(super) fn refund(&self, now_ns: u64, tat: &mut u64, cost: u64, charge: Charge) -> Step {
         let top_ns = self.latest_tat(now_ns);
-        let cost = cost.min(receipt.charged());
+        let cost = cost.min(charge.tokens);
         let new_ns = if cost == 0 {
             *tat
-        } else if now_ns < receipt.run_at_ns() {
-            self.cancelled(*tat, cost, receipt.mark()).min(top_ns)
+        } else if now_ns < charge.run_at_ns {
+            self.cancelled(*tat, cost, charge.after_ns).min(top_ns)
         } else {
-            self.refunded(now_ns, (*tat).min(top_ns), cost, receipt.mark())
+            self.refunded(now_ns, (*tat).min(top_ns), cost, charge.after_ns)
         };
         let base = self.base(now_ns, new_ns.min(top_ns));
         let decision = self.decision(Outcome::Allowed, now_ns, base);

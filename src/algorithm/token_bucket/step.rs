@@ -1,4 +1,10 @@
 //! The step: room first, then charge.
+//!
+//! # Speed
+//! A plain check is meant to be folded into its caller: a compare or two, an addition, the exchange. Hence the
+//! forced inlining of that path, and the opposite for all others, which would otherwise make it too large to be
+//! inlined; a `Step` that goes through memory costs three times the decision (13.3 against 4.1 ns for `check_at` over
+//! a bare load and exchange of 2.9).
 
 use core::time::Duration;
 
@@ -13,7 +19,7 @@ impl Algorithm for TokenBucket {
     /// The TAT in nanoseconds. 0 lies in the past of every clock: a full bucket.
     type State = u64;
 
-    #[inline]
+    #[inline(always)]
     fn step(&self, now: Timestamp, tat: &mut u64, request: &Request) -> Step {
         let now_ns = now.as_nanos();
         match request {
@@ -27,7 +33,7 @@ impl Algorithm for TokenBucket {
                 at_least,
                 max_wait,
             } => self.take_any(now_ns, tat, *cost, *at_least, *max_wait),
-            Request::Refund { cost, receipt } => self.refund(now_ns, tat, *cost, receipt),
+            Request::Refund { cost, receipt } => self.refund(now_ns, tat, *cost, receipt.into()),
         }
     }
 
@@ -42,23 +48,42 @@ impl Algorithm for TokenBucket {
 
 impl TokenBucket {
     /// All or nothing, at once or up to `wait_ns` (at most `max_wait`) later.
-    #[inline]
+    #[inline(always)]
     fn take(&self, now_ns: u64, tat: &mut u64, cost: u64, wait_ns: u64) -> Step {
-        // A TAT that is too far ahead need not be cut before an allow: it always refuses.
-        let base = self.base(now_ns, *tat);
         if cost <= self.burst {
-            if let Some(charged_ns) = self.charged(base, cost) {
-                let ready_ns = self.ready(base, cost);
-                if ready_ns <= now_ns.saturating_add(wait_ns) {
+            if *tat <= now_ns {
+                // Full: there is room. A branch rather than a maximum, so that in the other case only the
+                // last comparison waits for the clock.
+                let base = self.lattice.snap(self.rate, now_ns);
+                if let Some(charged_ns) = self.charged(base, cost) {
                     *tat = charged_ns;
-                    return self.granted(now_ns, base, charged_ns, cost, ready_ns);
+                    return self.granted(now_ns, base, charged_ns, cost, 0);
+                }
+            } else {
+                let base = self.lattice.snap(self.rate, *tat);
+                if let Some(charged_ns) = self.charged(base, cost) {
+                    let ready_ns = self.ready(base, cost);
+                    let latest_ns = now_ns.saturating_add(wait_ns);
+                    if ready_ns <= latest_ns {
+                        *tat = charged_ns;
+                        return self.granted(now_ns, base, charged_ns, cost, ready_ns);
+                    }
+                    if *tat - now_ns <= self.reach_ns {
+                        let outcome = Outcome::Denied {
+                            retry_after: Duration::from_nanos(ready_ns - latest_ns),
+                        };
+                        return Step::unchanged(self.decision(outcome, now_ns, base));
+                    }
                 }
             }
         }
-        self.refuse(now_ns, tat, cost, wait_ns)
+        let (legal_ns, step) = self.refuse(now_ns, *tat, cost, wait_ns);
+        *tat = legal_ns;
+        step
     }
 
     /// Every other way of taking: peeks, partial grants, reservations, charges.
+    #[inline(never)]
     fn take_any(
         &self,
         now_ns: u64,
@@ -160,7 +185,7 @@ impl TokenBucket {
         base.ns.saturating_sub(credit_ns)
     }
 
-    #[inline]
+    #[inline(always)]
     fn granted(&self, now_ns: u64, base: Point, charged_ns: u64, cost: u64, ready_ns: u64) -> Step {
         // On the lattice, n·(new − old) = c·P + new fraction − old fraction.
         let fraction = (charged_ns - base.ns)
@@ -189,11 +214,13 @@ impl TokenBucket {
         Step::write(decision.with_receipt(receipt), keep)
     }
 
-    /// Refuses; cuts back a TAT that no legal history can have left.
-    #[inline]
-    fn refuse(&self, now_ns: u64, tat: &mut u64, cost: u64, wait_ns: u64) -> Step {
+    /// Refuses what can never pass, and cuts back a TAT that no legal history can have left. Returns the TAT to store;
+    /// by value, because a pointer to it would keep it in memory on every path.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, now_ns: u64, tat_ns: u64, cost: u64, wait_ns: u64) -> (u64, Step) {
         let top_ns = self.latest_tat(now_ns);
-        let base = self.base(now_ns, (*tat).min(top_ns));
+        let base = self.base(now_ns, tat_ns.min(top_ns));
         let outcome = if cost > self.burst || self.charged(base, cost).is_none() {
             Outcome::TooLarge
         } else {
@@ -207,11 +234,11 @@ impl TokenBucket {
             }
         };
         let decision = self.decision(outcome, now_ns, base);
-        if *tat > top_ns {
-            *tat = top_ns;
-            return Step::repair(decision, Duration::from_nanos(top_ns - now_ns));
+        if tat_ns > top_ns {
+            let keep = Duration::from_nanos(top_ns - now_ns);
+            return (top_ns, Step::repair(decision, keep));
         }
-        Step::unchanged(decision)
+        (tat_ns, Step::unchanged(decision))
     }
 
     #[inline]

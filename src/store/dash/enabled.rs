@@ -14,7 +14,7 @@ use dashmap::DashMap;
 use dashmap::Entry;
 
 use crate::algorithm::{Algorithm, Step, TokenBucket};
-use crate::clock::{Clock, FixedClock, StdClock};
+use crate::clock::{Clock, FixedClock, ReadAhead, StdClock};
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::state::State;
@@ -171,7 +171,11 @@ where
 {
     #[inline]
     fn decide(&self, key: &Q, algorithm: &B, request: Request) -> Decision {
-        self.apply(key, algorithm, &request, &self.clock)
+        if CellOf::<A>::LOCKS {
+            return self.apply(key, algorithm, &request, &self.clock);
+        }
+        // Read before the lookup, so that turning the reading into a timestamp overlaps with hashing.
+        self.apply(key, algorithm, &request, &ReadAhead::new(&self.clock))
     }
 
     #[inline]
