@@ -5,6 +5,7 @@ mod counters;
 #[cfg_attr(feature = "dashmap", path = "store/dash/enabled.rs")]
 #[cfg_attr(not(feature = "dashmap"), path = "store/dash/disabled.rs")]
 mod dash;
+mod hash;
 mod memory;
 mod overflow;
 mod table;

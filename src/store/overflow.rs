@@ -2,6 +2,10 @@
 
 use core::error::Error;
 use core::fmt;
+use core::time::Duration;
+
+use crate::decision::{Decision, Outcome};
+use crate::request::Request;
 
 /// What happens to a new key when every place it could take holds a key that is still in debt.
 ///
@@ -49,3 +53,32 @@ impl fmt::Display for InvalidCapacity {
 }
 
 impl Error for InvalidCapacity {}
+
+/// The answer to a new key that finds no place until `wait` from now; `fresh` is what it would be answered if it had
+/// one.
+pub(crate) fn denied(fresh: &Decision, request: &Request, wait: Duration) -> Decision {
+    // Peeks, refunds and requests content with nothing get just that.
+    let wants = matches!(
+        request,
+        Request::Take {
+            cost: 1..,
+            at_least: 1..,
+            ..
+        }
+    );
+    let outcome = match fresh.outcome() {
+        Outcome::Allowed if wants => Outcome::Denied { retry_after: wait },
+        other => other,
+    };
+    Decision::new(outcome, fresh.limit(), 0, wait)
+}
+
+/// A new key's request as it may touch a stranger's state. A refund that finds its key gone has nothing to give back
+/// to: the debt went to others.
+pub(crate) const fn of_newcomer(request: &Request) -> &Request {
+    const PEEK: &Request = &Request::PEEK;
+    match request {
+        Request::Refund { .. } => PEEK,
+        Request::Take { .. } => request,
+    }
+}

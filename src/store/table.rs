@@ -5,7 +5,6 @@
 //! hash), a lap counter and the state. See `set` for the protocol that makes a slot change hands without
 //! ever giving one key two slots.
 
-mod hash;
 mod memory;
 mod packing;
 mod prefetch;
@@ -14,10 +13,9 @@ mod sizing;
 mod slot;
 
 use core::fmt;
-use core::hash::{Hash, Hasher as _};
+use core::hash::{BuildHasher as _, Hash};
 use core::marker::PhantomData;
 
-use self::hash::SipHasher13;
 use self::memory::Memory;
 pub use self::packing::SlotState;
 use self::prefetch::prefetch;
@@ -31,6 +29,7 @@ use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 use crate::store::MemoryStore;
 use crate::store::counters::Counters;
+use crate::store::hash::KeyedHash;
 #[cfg(feature = "alloc")]
 use crate::store::overflow::InvalidCapacity;
 use crate::store::overflow::Overflow;
@@ -102,7 +101,7 @@ use crate::time::Timestamp;
 pub struct TableStore<C = StdClock, A: Algorithm = TokenBucket> {
     memory: Memory,
     ways: Ways,
-    seed: u128,
+    hash: KeyedHash,
     overflow: Overflow,
     clock: C,
     counters: Counters,
@@ -132,7 +131,11 @@ impl<A: Algorithm, C> TableStore<C, A> {
     /// # Errors
     /// [`InvalidCapacity`] if `slots` is 0 or above 2²⁶ sets.
     pub fn with_clock(slots: usize, clock: C) -> Result<Self, InvalidCapacity> {
-        Self::with_seed(slots, hash::random_seed(), clock)
+        Ok(Self::over(
+            Memory::allocate(slots)?,
+            KeyedHash::random(),
+            clock,
+        ))
     }
 }
 
@@ -144,8 +147,11 @@ impl<A: Algorithm, C> TableStore<C, A> {
     /// # Errors
     /// [`InvalidCapacity`] if `slots` is 0 or above 2²⁴ sets of four.
     pub fn with_seed(slots: usize, seed: u128, clock: C) -> Result<Self, InvalidCapacity> {
-        let memory = Memory::allocate(slots)?;
-        Ok(Self::over(memory, seed, clock))
+        Ok(Self::over(
+            Memory::allocate(slots)?,
+            KeyedHash::with_key(seed),
+            clock,
+        ))
     }
 }
 
@@ -160,14 +166,14 @@ impl<A: Algorithm, C> TableStore<C, A> {
     /// If there are fewer than 11 slots (a set of eight and those three), or more than 2²⁶; in a constant,
     /// that is a compile error.
     pub const fn from_slots(slots: &'static [Slot], seed: u128, clock: C) -> Self {
-        Self::over(Memory::borrow(slots), seed, clock)
+        Self::over(Memory::borrow(slots), KeyedHash::with_key(seed), clock)
     }
 
-    const fn over(memory: Memory, seed: u128, clock: C) -> Self {
+    const fn over(memory: Memory, hash: KeyedHash, clock: C) -> Self {
         Self {
             memory,
             ways: Ways::Four,
-            seed,
+            hash,
             overflow: Overflow::Inherit,
             clock,
             counters: Counters::new(),
@@ -238,9 +244,7 @@ impl<A: Algorithm, C> TableStore<C, A> {
     where
         A::State: SlotState,
     {
-        let mut hasher = SipHasher13::new(self.seed);
-        key.hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = self.hash.hash_one(key);
         (
             packing::tag_of::<A::State>(hash),
             sizing::set_of(hash, self.memory.sets(self.ways)),

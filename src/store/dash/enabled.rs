@@ -1,32 +1,37 @@
-//! A keyed store over `dashmap`: exact keys, states as atomics.
+//! A keyed store over `dashmap`: exact keys, states as atomics, and a bound on how many.
 //!
-//! A key that is already there takes a *shared* lock on its shard and one compare-exchange on its own
-//! state; only new keys take the shard for themselves.
+//! A key that is already there takes a *shared* lock on its shard and one compare-exchange on its own state; only
+//! new keys take the shard for themselves.
+
+mod room;
 
 use alloc::borrow::ToOwned;
 use core::borrow::Borrow;
 use core::fmt;
-use core::hash::Hash;
+use core::hash::{BuildHasher as _, Hash};
 use core::marker::PhantomData;
-use std::hash::RandomState;
+use std::thread;
 
 use dashmap::DashMap;
-use dashmap::Entry;
 
-use crate::algorithm::{Algorithm, Step, TokenBucket};
+use crate::algorithm::{Algorithm, TokenBucket};
 use crate::clock::{Clock, FixedClock, ReadAhead, StdClock};
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::state::State;
 use crate::store::MemoryStore;
 use crate::store::cell::Cell;
+use crate::store::counters::Counters;
+use crate::store::hash::KeyedHash;
+use crate::store::overflow::{InvalidCapacity, Overflow};
 use crate::time::Timestamp;
 
 type CellOf<A> = <<A as Algorithm>::State as State>::Cell;
 
 /// A keyed store over a concurrent map, for every algorithm with the state of `A`.
 ///
-/// Keys are hashed with a random key (`SipHash`), so clients cannot choose keys that collide.
+/// It keeps whole keys and can tell how many there are. Keys are hashed with a random key (`SipHash`-1-3), so
+/// clients cannot choose keys that collide.
 ///
 /// ```
 /// use ratekeeper::{DashStore, KeyedLimiter, TokenBucket};
@@ -38,16 +43,31 @@ type CellOf<A> = <<A as Algorithm>::State as State>::Cell;
 /// ```
 ///
 /// # Memory
-/// A key stays until [`prune`](Self::prune) finds it as good as new, or [`remove`](Self::remove) forgets
-/// it.
+/// The number of keys is bounded: 1,048,576 unless [`with_capacity`](Self::with_capacity) says otherwise. Nothing runs
+/// in the background; new keys make their own room. Before a shard of the map grows, the keys in it that are as good as
+/// new are dropped; once it is full, a new key looks at 16 others, drops those that are as good as new, and if there
+/// are none meets the [`Overflow`] policy. [`prune`](Self::prune) drops them all at once.
+///
+/// # Bounds
+/// With [`Overflow::Inherit`] and [`Overflow::Deny`], no key ever passes more than its limit allows, evicted or not.
 pub struct DashStore<K, A: Algorithm = TokenBucket, C = StdClock> {
-    cells: DashMap<K, CellOf<A>, RandomState>,
+    cells: DashMap<K, CellOf<A>, KeyedHash>,
+    keys_per_shard: usize,
+    overflow: Overflow,
     clock: C,
+    counters: Counters,
     algorithm: PhantomData<fn() -> A>,
 }
 
+/// Keys a store holds unless told otherwise.
+const DEFAULT_CAPACITY: usize = 1 << 20;
+
+/// Keys per shard that stores of more than a few thousand aim at. While a shard grows or is swept it is locked, so this
+/// bounds the pause: about 0.1 ms.
+const SHARD_TARGET: usize = 4096;
+
 impl<K: Eq + Hash, A: Algorithm> DashStore<K, A> {
-    /// An empty store that tells time by [`StdClock`].
+    /// An empty store for up to 1,048,576 keys that tells time by [`StdClock`].
     pub fn new() -> Self {
         Self::with_clock(StdClock::new())
     }
@@ -60,14 +80,56 @@ impl<K: Eq + Hash, A: Algorithm> Default for DashStore<K, A> {
 }
 
 impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
-    /// An empty store that tells time by `clock`.
+    /// An empty store for up to 1,048,576 keys that tells time by `clock`.
     pub fn with_clock(clock: C) -> Self {
-        let cells = DashMap::with_hasher(RandomState::new());
+        Self::bounded(DEFAULT_CAPACITY, clock)
+    }
+
+    /// An empty store for up to `keys` keys (rounded up to whole shards) that tells time by `clock`. Takes no memory for
+    /// keys before there are any.
+    ///
+    /// The bound holds for each shard of the map, and hashing fills them unevenly, so the first new keys meet the
+    /// overflow policy a few percent below it.
+    ///
+    /// # Errors
+    /// [`InvalidCapacity::Zero`] if `keys` is 0: such a store could limit nobody.
+    pub fn with_capacity(keys: usize, clock: C) -> Result<Self, InvalidCapacity> {
+        if keys == 0 {
+            Err(InvalidCapacity::Zero)
+        } else {
+            Ok(Self::bounded(keys, clock))
+        }
+    }
+
+    fn bounded(keys: usize, clock: C) -> Self {
+        // Enough shards that threads rarely meet, but not so many that they hold a handful of keys each.
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let wanted = (threads * 4).min(keys / 64).max(keys / SHARD_TARGET).max(2);
+        let shards = wanted
+            .checked_next_power_of_two()
+            .unwrap_or(1 << 20)
+            .min(1 << 20);
+        let cells = DashMap::with_hasher_and_shard_amount(KeyedHash::random(), shards);
         Self {
             cells,
+            keys_per_shard: keys.div_ceil(shards),
+            overflow: Overflow::Inherit,
             clock,
+            counters: Counters::new(),
             algorithm: PhantomData,
         }
+    }
+
+    /// Chooses what happens to new keys when there is no room; [`Overflow::Inherit`] by default.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = overflow;
+        self
+    }
+
+    /// The most keys that are ever held.
+    pub fn capacity(&self) -> usize {
+        self.cells.shards().len() * self.keys_per_shard
     }
 
     /// Keys held, including those that are as good as new.
@@ -78,6 +140,16 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
     /// Whether no key is held.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
+    }
+
+    /// How often a new key took the place of another one.
+    pub fn replaced(&self) -> u64 {
+        self.counters.replaced()
+    }
+
+    /// How often the overflow policy had to answer.
+    pub fn overflowed(&self) -> u64 {
+        self.counters.overflowed()
     }
 
     /// Forgets `key`, as if it had never been seen. Returns whether it was held.
@@ -129,35 +201,20 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
         B: Algorithm<State = A::State>,
     {
-        if let Some(cell) = self.cells.get(key) {
-            return cell.apply(algorithm, request, clock).decision;
+        let hash = self.cells.hasher().hash_one(key);
+        let shard = self.shard_of(hash);
+        let table = self.cells.shards()[shard].read();
+        if let Some((_, cell)) = table.get(hash, |(held, _)| held.borrow() == key) {
+            return cell.get().apply(algorithm, request, clock).decision;
         }
-        self.apply_to_new(key.to_owned(), algorithm, request, clock)
+        drop(table);
+        self.apply_to_new(key, hash, algorithm, request, clock)
     }
 
-    #[cold]
-    fn apply_to_new<B>(
-        &self,
-        key: K,
-        algorithm: &B,
-        request: &Request,
-        clock: &impl Clock,
-    ) -> Decision
-    where
-        B: Algorithm<State = A::State>,
-    {
-        match self.cells.entry(key) {
-            // Somebody else brought the key meanwhile.
-            Entry::Occupied(entry) => entry.get().apply(algorithm, request, clock).decision,
-            Entry::Vacant(entry) => {
-                let cell = CellOf::<A>::FRESH;
-                let Step { decision, keep, .. } = cell.apply(algorithm, request, clock);
-                if keep.is_some() {
-                    entry.insert(cell);
-                }
-                decision
-            }
-        }
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // as the map itself does
+    fn shard_of(&self, hash: u64) -> usize {
+        self.cells.determine_shard(hash as usize)
     }
 }
 
@@ -188,6 +245,10 @@ impl<K: Eq + Hash, A: Algorithm, C> fmt::Debug for DashStore<K, A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DashStore")
             .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("overflow", &self.overflow)
+            .field("replaced", &self.replaced())
+            .field("overflowed", &self.overflowed())
             .finish_non_exhaustive()
     }
 }

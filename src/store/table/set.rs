@@ -41,10 +41,10 @@ use super::packing::{SlotState, Word};
 use super::slot::{Slot, SlotWord};
 use crate::algorithm::{Algorithm, Step};
 use crate::clock::Clock;
-use crate::decision::{Decision, Outcome};
+use crate::decision::Decision;
 use crate::request::Request;
 use crate::store::counters::Event;
-use crate::store::overflow::Overflow;
+use crate::store::overflow::{Overflow, denied, of_newcomer};
 use crate::sync::Ordering;
 use crate::time::{Timestamp, saturate};
 
@@ -149,7 +149,8 @@ impl<'a, const W: usize> Set<'a, W> {
                     Overflow::Inherit => {}
                     Overflow::Deny => {
                         count(Event::Overflowed);
-                        return denied(&asked, place.debt_ns);
+                        let wait = Duration::from_nanos(saturate(place.debt_ns));
+                        return denied(&fresh_step(&asked).decision, asked.request, wait);
                     }
                     Overflow::Admit => {
                         count(Event::Overflowed);
@@ -157,11 +158,7 @@ impl<'a, const W: usize> Set<'a, W> {
                     }
                 }
             }
-            // A refund that finds its key gone has nothing to give back to: the debt went to others.
-            let request = match asked.request {
-                Request::Refund { .. } => &Request::PEEK,
-                take => take,
-            };
+            let request = of_newcomer(asked.request);
             let word = words[place.index];
             let mut state = if place.overflows {
                 word.state(layout)
@@ -388,27 +385,4 @@ where
     A: Algorithm<State: SlotState>,
 {
     A::State::step_packed(asked.algorithm, asked.now, &mut 0, asked.request)
-}
-
-/// The answer to a key for which there is no slot until `debt_ns` from now.
-fn denied<A, C>(asked: &Asked<'_, A, C>, debt_ns: u128) -> Decision
-where
-    A: Algorithm<State: SlotState>,
-{
-    let fresh = fresh_step(asked).decision;
-    let wait = Duration::from_nanos(saturate(debt_ns));
-    // Peeks, refunds and requests content with nothing get just that.
-    let wants = matches!(
-        asked.request,
-        Request::Take {
-            cost: 1..,
-            at_least: 1..,
-            ..
-        }
-    );
-    let outcome = match fresh.outcome() {
-        Outcome::Allowed if wants => Outcome::Denied { retry_after: wait },
-        other => other,
-    };
-    Decision::new(outcome, fresh.limit(), 0, wait)
 }

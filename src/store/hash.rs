@@ -1,10 +1,39 @@
-//! SipHash-1-3: a hash with a secret key, so that nobody can choose keys that collide.
+//! `SipHash`-1-3: a hash with a secret key, so that nobody can choose keys that collide.
 //!
 //! J.-P. Aumasson, D. J. Bernstein: *`SipHash`: a fast short-input PRF* (2012), with one compression and three
 //! finalisation rounds, as the standard library uses for its maps. Written out here because that one takes no key,
 //! and needs `std`.
 
-use core::hash::Hasher;
+use core::hash::{BuildHasher, Hasher};
+
+/// Makes hashers with one secret key.
+#[derive(Clone)]
+pub(crate) struct KeyedHash {
+    key: u128,
+}
+
+impl KeyedHash {
+    /// Whoever knows `key` can choose keys that collide.
+    pub(crate) const fn with_key(key: u128) -> Self {
+        Self { key }
+    }
+
+    /// A key from the operating system's randomness, through the standard library's.
+    #[cfg(feature = "std")]
+    pub(crate) fn random() -> Self {
+        let half = |salt: u8| u128::from(std::hash::RandomState::new().hash_one(salt));
+        Self::with_key(half(0) << 64 | half(1))
+    }
+}
+
+impl BuildHasher for KeyedHash {
+    type Hasher = SipHasher13;
+
+    #[inline]
+    fn build_hasher(&self) -> SipHasher13 {
+        SipHasher13::new(self.key)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct SipHasher13 {
@@ -19,7 +48,7 @@ pub(crate) struct SipHasher13 {
 impl SipHasher13 {
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // takes the key apart
-    pub(crate) const fn new(key: u128) -> Self {
+    const fn new(key: u128) -> Self {
         let (k0, k1) = (key as u64, (key >> 64) as u64);
         // "somepseudorandomlygeneratedbytes"
         let v = [
@@ -136,18 +165,9 @@ impl Hasher for SipHasher13 {
     }
 }
 
-/// A key from the operating system's randomness, through the standard library's.
-#[cfg(feature = "std")]
-pub(super) fn random_seed() -> u128 {
-    use core::hash::BuildHasher as _;
-
-    let half = |salt: u8| u128::from(std::hash::RandomState::new().hash_one(salt));
-    half(0) << 64 | half(1)
-}
-
 #[cfg(test)]
 mod tests {
-    use core::hash::{BuildHasher, BuildHasherDefault, Hash as _};
+    use core::hash::{BuildHasherDefault, Hash as _};
     use std::hash::DefaultHasher;
     use std::string::String;
 
@@ -194,6 +214,6 @@ mod tests {
         assert_ne!(hash(1, ("ab", "c")), hash(2, ("ab", "c")));
         assert_ne!(hash(1, ("ab", "c")), hash(1, ("a", "bc")));
         #[cfg(feature = "std")]
-        assert_ne!(random_seed(), random_seed());
+        assert_ne!(KeyedHash::random().key, KeyedHash::random().key);
     }
 }
