@@ -82,7 +82,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// A clock whose first reading was taken ahead of its use.
+/// A clock whose first reading may have been taken ahead of its use.
 #[cfg(feature = "dashmap")]
 pub(crate) struct ReadAhead<'a, C> {
     first: Cell<Option<Timestamp>>,
@@ -92,9 +92,9 @@ pub(crate) struct ReadAhead<'a, C> {
 #[cfg(feature = "dashmap")]
 impl<'a, C: Clock> ReadAhead<'a, C> {
     #[inline]
-    pub(crate) fn new(clock: &'a C) -> Self {
+    pub(crate) fn new(clock: &'a C, ahead: bool) -> Self {
         Self {
-            first: Cell::new(Some(clock.now())),
+            first: Cell::new(ahead.then(|| clock.now())),
             clock,
         }
     }

@@ -8,6 +8,7 @@ mod dash;
 mod hash;
 mod memory;
 mod overflow;
+mod prefetch;
 mod table;
 
 pub use self::dash::DashStore;

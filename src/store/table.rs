@@ -6,8 +6,9 @@
 //! ever giving one key two slots.
 
 mod memory;
+#[cfg(all(test, loom))]
+mod model;
 mod packing;
-mod prefetch;
 mod set;
 mod sizing;
 mod slot;
@@ -18,7 +19,6 @@ use core::marker::PhantomData;
 
 use self::memory::Memory;
 pub use self::packing::SlotState;
-use self::prefetch::prefetch;
 use self::set::{Asked, Set};
 pub use self::sizing::Ways;
 pub use self::slot::Slot;
@@ -278,7 +278,7 @@ where
     fn decide(&self, key: &Q, algorithm: &B, request: Request) -> Decision {
         let (tag, set) = self.locate(key);
         // The clock takes about as long as a cache miss; the line comes meanwhile.
-        prefetch(self.memory.slots(), set, self.ways);
+        self.memory.prefetch(set, self.ways);
         let now = self.clock.now();
         self.decide_in(
             tag,

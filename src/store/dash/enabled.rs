@@ -24,6 +24,7 @@ use crate::store::cell::Cell;
 use crate::store::counters::Counters;
 use crate::store::hash::KeyedHash;
 use crate::store::overflow::{InvalidCapacity, Overflow};
+use crate::store::prefetch::prefetch;
 use crate::time::Timestamp;
 
 type CellOf<A> = <<A as Algorithm>::State as State>::Cell;
@@ -65,6 +66,8 @@ const DEFAULT_CAPACITY: usize = 1 << 20;
 /// Keys per shard that stores of more than a few thousand aim at. While a shard grows or is swept it is locked, so this
 /// bounds the pause: about 0.1 ms.
 const SHARD_TARGET: usize = 4096;
+
+const CACHE_LINE: usize = 64;
 
 impl<K: Eq + Hash, A: Algorithm> DashStore<K, A> {
     /// An empty store for up to 1,048,576 keys that tells time by [`StdClock`].
@@ -202,10 +205,22 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         B: Algorithm<State = A::State>,
     {
         let hash = self.cells.hasher().hash_one(key);
-        let shard = self.shard_of(hash);
-        let table = self.cells.shards()[shard].read();
+        let table = self.cells.shards()[self.shard_of(hash)].read();
+
+        // Where the key's entry will be sought: a group of control bytes, and the entries that belong to them, which lie
+        // the other way, first to last, from the same address.
+        let end = table.data_end().as_ptr().cast_const();
+        #[allow(clippy::cast_possible_truncation)] // masked
+        let position = hash as usize & (table.buckets() - 1);
+        let entry = end.wrapping_sub(position + 1).cast::<u8>();
+        prefetch(end.cast::<u8>().wrapping_add(position));
+        prefetch(entry);
+        prefetch(entry.wrapping_sub(CACHE_LINE));
+
+        // The clock takes about as long as a cache miss; the lines come meanwhile.
+        let read_ahead = ReadAhead::new(clock, !CellOf::<A>::LOCKS);
         if let Some((_, cell)) = table.get(hash, |(held, _)| held.borrow() == key) {
-            return cell.get().apply(algorithm, request, clock).decision;
+            return cell.get().apply(algorithm, request, &read_ahead).decision;
         }
         drop(table);
         self.apply_to_new(key, hash, algorithm, request, clock)
@@ -228,11 +243,7 @@ where
 {
     #[inline]
     fn decide(&self, key: &Q, algorithm: &B, request: Request) -> Decision {
-        if CellOf::<A>::LOCKS {
-            return self.apply(key, algorithm, &request, &self.clock);
-        }
-        // Read before the lookup, so that turning the reading into a timestamp overlaps with hashing.
-        self.apply(key, algorithm, &request, &ReadAhead::new(&self.clock))
+        self.apply(key, algorithm, &request, &self.clock)
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use super::sizing::{MOST_SETS, Ways};
 use super::slot::Slot;
 #[cfg(feature = "alloc")]
 use crate::store::overflow::InvalidCapacity;
+use crate::store::prefetch::prefetch;
 
 /// Slots on a cache line of 64 bytes.
 const LINE: usize = 4;
@@ -60,6 +61,15 @@ impl Memory {
         // takes three instructions.
         let skip = past_line.wrapping_neg() % LINE;
         slots.get(skip..).unwrap_or_default()
+    }
+
+    /// Begins to fetch the lines of set number `set`.
+    #[inline]
+    pub(super) fn prefetch(&self, set: usize, ways: Ways) {
+        let first = self.slots().as_ptr().wrapping_add(set * ways.count());
+        for line in 0..ways.count() / LINE {
+            prefetch(first.wrapping_add(line * LINE).cast());
+        }
     }
 
     /// How many sets there are: as many whole ones as fit wherever the memory begins.

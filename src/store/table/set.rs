@@ -276,6 +276,8 @@ impl<'a, const W: usize> Set<'a, W> {
     /// Heals laps that a wrap-around left illegal, by copying each from its predecessor where the order breaks.
     #[cold]
     fn repair<S: SlotState>(&self, words: &[SlotWord; W]) {
+        #[cfg(all(test, loom))]
+        super::model::note_repair();
         let layout = S::LAYOUT;
         let first = words[0].lap(layout);
         let mut expected = first;
