@@ -69,10 +69,8 @@ impl TokenBucket {
                         return self.granted(now_ns, base, charged_ns, cost, ready_ns);
                     }
                     if *tat - now_ns <= self.reach_ns {
-                        let outcome = Outcome::Denied {
-                            retry_after: Duration::from_nanos(ready_ns - latest_ns),
-                        };
-                        return Step::unchanged(self.decision(outcome, now_ns, base));
+                        let numbers = Numbers::Bucket(self.numbers(now_ns, base));
+                        return Step::unchanged(Decision::denied(ready_ns - latest_ns, numbers));
                     }
                 }
             }
@@ -208,7 +206,7 @@ impl TokenBucket {
         let mut receipt = Receipt::new(cost, charged_ns);
         if ready_ns > now_ns {
             receipt = receipt.with_run_at_ns(ready_ns);
-            decision = decision.with_wait(Duration::from_nanos(ready_ns - now_ns));
+            decision = decision.with_wait_ns(ready_ns - now_ns);
         }
         let keep = Duration::from_nanos(charged_ns.saturating_sub(now_ns));
         Step::write(decision.with_receipt(receipt), keep)

@@ -197,7 +197,7 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         pruned
     }
 
-    #[inline]
+    #[inline(always)] // or the decision is copied through memory while the shard is locked: 49 against 45 ns
     fn apply<Q, B>(&self, key: &Q, algorithm: &B, request: &Request, clock: &impl Clock) -> Decision
     where
         K: Borrow<Q>,
@@ -241,7 +241,7 @@ where
     B: Algorithm<State = A::State>,
     C: Clock,
 {
-    #[inline]
+    #[inline(always)] // as `apply`
     fn decide(&self, key: &Q, algorithm: &B, request: Request) -> Decision {
         self.apply(key, algorithm, &request, &self.clock)
     }
