@@ -40,7 +40,8 @@ use crate::time::Timestamp;
 ///   was. Refusals do not write; the only exception is [`Step::repair`].
 /// * **Nothing panics**, whatever the instant, the state and the request are.
 /// * **`reset_after` is zero exactly when the state behaves like a fresh one**: stores forget such
-///   keys.
+///   keys. If the state is a single `u64`, a longer `reset_after` means a state that is at least as strict at every
+///   instant: full stores let a new key take over the smallest.
 ///
 /// # Example
 /// A cooldown: one request, then none for a while.

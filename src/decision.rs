@@ -95,7 +95,8 @@ impl Decision {
 
     /// For authors of algorithms: an answer whose numbers are known already. `limit` and `remaining`
     /// count tokens; `reset_after` is the time until the state equals a fresh one, so it must be
-    /// zero if and only if forgetting the state would change nothing.
+    /// zero if and only if forgetting the state would change nothing. A wait above `u64::MAX` nanoseconds (584 years)
+    /// counts as that.
     #[inline]
     pub const fn new(outcome: Outcome, limit: u64, remaining: u64, reset_after: Duration) -> Self {
         Self::from_numbers(

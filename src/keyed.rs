@@ -2,13 +2,14 @@
 
 use core::borrow::Borrow;
 use core::fmt;
+use core::hash::Hash;
 use core::marker::PhantomData;
 
 use crate::algorithm::{Algorithm, TokenBucket};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
-use crate::store::{DashStore, MemoryStore};
+use crate::store::{DashStore, MemoryStore, SlotState, TableStore};
 use crate::time::Timestamp;
 
 /// One limit for each key: client address, user, API key, tenant.
@@ -155,6 +156,18 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
         S: MemoryStore<Q, A>,
     {
         self.store.decide_at(key, &self.algorithm, request, now)
+    }
+}
+
+impl<K: ?Sized, A: Algorithm, C> KeyedLimiter<K, A, TableStore<C, A>> {
+    /// Forgets `key`, as if it had never been seen. Returns whether a slot held it in a state other than that.
+    pub fn remove<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + ?Sized,
+        A::State: SlotState,
+    {
+        self.store.remove(key)
     }
 }
 

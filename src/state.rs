@@ -21,6 +21,11 @@ pub trait State: Clone + Default + Debug + Send + Sync + 'static + sealed::Seale
     /// A key never seen.
     #[doc(hidden)]
     const FRESH: Self;
+    /// Whether states are ordered by how much they restrict, at every instant alike: of two states, the one with more
+    /// time left until it is as good as new never lets pass what the other refuses. True for a single word such as a
+    /// TAT, false for windows, whose counts and starts say different things.
+    #[doc(hidden)]
+    const IS_ORDERED: bool = false;
 }
 
 pub(crate) mod sealed {
@@ -28,18 +33,19 @@ pub(crate) mod sealed {
 }
 
 macro_rules! state {
-    ($($state:ty, $cell:ty, $fresh:expr;)+) => {
+    ($($state:ty, $cell:ty, $fresh:expr $(, ordered: $ordered:expr)?;)+) => {
         $(
             impl sealed::Sealed for $state {}
             impl State for $state {
                 type Cell = $cell;
                 const FRESH: Self = $fresh;
+                $(const IS_ORDERED: bool = $ordered;)?
             }
         )+
     };
 }
 state! {
-    u64, WordCell, 0;
+    u64, WordCell, 0, ordered: true;
     u128, PairCell<u128>, 0;
 }
 #[cfg(feature = "alloc")]

@@ -29,6 +29,20 @@ pub trait Cell<S>: Debug + Send + Shareable {
 
     /// Forgets everything.
     fn reset(&self);
+
+    /// The state, if its kind is [ordered](State::IS_ORDERED); 0 otherwise.
+    fn word(&self) -> u64 {
+        0
+    }
+
+    /// A cell that holds `word`, if states of its kind are ordered; otherwise a fresh one.
+    fn with_word(word: u64) -> Self
+    where
+        Self: Sized,
+    {
+        let _ = word;
+        Self::FRESH
+    }
 }
 
 /// The lock-free step: load, decide, exchange; again if somebody else was faster.
@@ -86,6 +100,14 @@ impl Cell<u64> for WordCell {
 
     fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn word(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn with_word(word: u64) -> Self {
+        Self(AtomicU64::new(word))
     }
 }
 

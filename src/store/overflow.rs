@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::decision::{Decision, Outcome};
 use crate::request::Request;
+use crate::state::State;
 
 /// What happens to a new key when every place it could take holds a key that is still in debt.
 ///
@@ -15,11 +16,14 @@ use crate::request::Request;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overflow {
-    /// The key with the least debt goes, and the newcomer *takes over its debt*. Debt never leaves the
-    /// store, so no key, evicted or not, passes more than its limit.
+    /// The key with the least debt goes, and what it owed stays in its place for newcomers to *take over*. Debt never
+    /// leaves the store, so no key, evicted or not, passes more than its limit.
     ///
     /// Price: while more keys are in debt than the store holds, newcomers are charged for strangers and
     /// may be refused. A key that was evicted and comes back is a newcomer, too.
+    ///
+    /// This needs debts that can be compared, and only single-word states have those: token buckets, and `u64`s of your
+    /// own. For windows and for several limits on one key, it means [`Overflow::Deny`].
     #[default]
     Inherit,
     /// The newcomer is refused until a place is free; nobody is evicted.
@@ -54,20 +58,34 @@ impl fmt::Display for InvalidCapacity {
 
 impl Error for InvalidCapacity {}
 
-/// The answer to a new key that finds no place until `wait` from now; `fresh` is what it would be answered if it had
-/// one.
-pub(crate) fn denied(fresh: &Decision, request: &Request, wait: Duration) -> Decision {
-    // Peeks, refunds and requests content with nothing get just that.
-    let wants = matches!(
+impl Overflow {
+    /// What the policy comes to for states of this kind.
+    #[inline]
+    pub(crate) const fn for_state<S: State>(self) -> Self {
+        match self {
+            Self::Inherit if !S::IS_ORDERED => Self::Deny,
+            policy => policy,
+        }
+    }
+}
+
+/// Whether a request is content with nothing less than a token: peeks, refunds and `at_least(0)` are not.
+pub(crate) const fn wants_tokens(request: &Request) -> bool {
+    matches!(
         request,
         Request::Take {
             cost: 1..,
             at_least: 1..,
             ..
         }
-    );
+    )
+}
+
+/// The answer to a new key that finds no place until `wait` from now; `fresh` is what it would be answered if it had
+/// one.
+pub(crate) fn denied(fresh: &Decision, request: &Request, wait: Duration) -> Decision {
     let outcome = match fresh.outcome() {
-        Outcome::Allowed if wants => Outcome::Denied { retry_after: wait },
+        Outcome::Allowed if wants_tokens(request) => Outcome::Denied { retry_after: wait },
         other => other,
     };
     Decision::new(outcome, fresh.limit(), 0, wait)

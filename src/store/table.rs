@@ -92,7 +92,8 @@ use crate::time::Timestamp;
 ///
 /// # Bounds
 /// With [`Overflow::Inherit`] and [`Overflow::Deny`], no key ever passes more than its limit allows, evicted or
-/// not. A thread that sleeps inside a step for exactly a multiple of 2²⁴ owner changes of *one* set (2¹⁶ for
+/// not, as long as nothing is given back: a refund, or [`remove`](Self::remove), also forgives part of what a newcomer
+/// took over. A thread that sleeps inside a step for exactly a multiple of 2²⁴ owner changes of *one* set (2¹⁶ for
 /// windows) may, if the very same word is back by then, give one key one burst too many; the set then heals
 /// itself.
 ///
@@ -117,7 +118,7 @@ impl<A: Algorithm> TableStore<StdClock, A> {
     /// in 7,000. See [`Ways`].
     ///
     /// # Errors
-    /// [`InvalidCapacity`] if `keys` is 0 or above 2²⁶.
+    /// [`InvalidCapacity`] if `keys` is 0 or above 2²⁵.
     pub fn for_keys(keys: usize) -> Result<Self, InvalidCapacity> {
         let slots = keys.checked_mul(2).ok_or(InvalidCapacity::TooLarge)?;
         Ok(Self::with_clock(slots, StdClock::new())?.with_ways(Ways::Eight))
@@ -129,7 +130,7 @@ impl<A: Algorithm, C> TableStore<C, A> {
     /// A table of `slots` slots (rounded up to whole sets) that tells time by `clock`, with a random hash key.
     ///
     /// # Errors
-    /// [`InvalidCapacity`] if `slots` is 0 or above 2²⁶ sets.
+    /// [`InvalidCapacity`] if `slots` is 0 or above 2²⁶.
     pub fn with_clock(slots: usize, clock: C) -> Result<Self, InvalidCapacity> {
         Ok(Self::over(
             Memory::allocate(slots)?,
@@ -145,7 +146,7 @@ impl<A: Algorithm, C> TableStore<C, A> {
     /// several tables must place keys alike. Keep the seed secret; who knows it can choose colliding keys.
     ///
     /// # Errors
-    /// [`InvalidCapacity`] if `slots` is 0 or above 2²⁴ sets of four.
+    /// [`InvalidCapacity`] if `slots` is 0 or above 2²⁶.
     pub fn with_seed(slots: usize, seed: u128, clock: C) -> Result<Self, InvalidCapacity> {
         Ok(Self::over(
             Memory::allocate(slots)?,
@@ -216,17 +217,20 @@ impl<A: Algorithm, C> TableStore<C, A> {
             .count()
     }
 
-    /// How often a new key took the place of another one.
+    /// How often a new key took the place of one that was as good as new, which loses nothing.
     pub fn replaced(&self) -> u64 {
         self.counters.replaced()
     }
 
-    /// How often the overflow policy had to answer.
+    /// How often a new key that wanted tokens found no such place, so that the overflow policy answered.
     pub fn overflowed(&self) -> u64 {
         self.counters.overflowed()
     }
 
-    /// Forgets `key`, as if it had never been seen. Returns whether a slot held it.
+    /// Forgets `key`, as if it had never been seen. Returns whether a slot held it in a state other than that.
+    ///
+    /// The key must have the type that the limiter checks: a literal `7` is an `i32` here. Better ask
+    /// [`KeyedLimiter::remove`](crate::KeyedLimiter::remove), which knows.
     pub fn remove<Q: Hash + ?Sized>(&self, key: &Q) -> bool
     where
         A::State: SlotState,

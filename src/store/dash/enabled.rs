@@ -3,6 +3,7 @@
 //! A key that is already there takes a *shared* lock on its shard and one compare-exchange on its own state; only
 //! new keys take the shard for themselves.
 
+mod evicted;
 mod room;
 
 use alloc::borrow::ToOwned;
@@ -14,6 +15,7 @@ use std::thread;
 
 use dashmap::DashMap;
 
+use self::evicted::EvictedDebts;
 use crate::algorithm::{Algorithm, TokenBucket};
 use crate::clock::{Clock, FixedClock, ReadAhead, StdClock};
 use crate::decision::Decision;
@@ -44,33 +46,41 @@ type CellOf<A> = <<A as Algorithm>::State as State>::Cell;
 /// ```
 ///
 /// # Memory
-/// The number of keys is bounded: 1,048,576 unless [`with_capacity`](Self::with_capacity) says otherwise. Nothing runs
+/// The number of keys is bounded: 1,835,008 unless [`with_capacity`](Self::with_capacity) says otherwise. Nothing runs
 /// in the background; new keys make their own room. Before a shard of the map grows, the keys in it that are as good as
 /// new are dropped; once it is full, a new key looks at 16 others, drops those that are as good as new, and if there
-/// are none meets the [`Overflow`] policy. [`prune`](Self::prune) drops them all at once.
+/// are none meets the [`Overflow`] policy. [`prune`](Self::prune) drops them all at once. What evicted keys owe takes 8
+/// bytes for each key the store may hold, from the first eviction of a debtor on.
 ///
 /// # Bounds
 /// With [`Overflow::Inherit`] and [`Overflow::Deny`], no key ever passes more than its limit allows, evicted or not.
+///
+/// After an eviction, [`remove`](Self::remove) still forgets a key that is held, but the key starts with what strangers on its
+/// place owed, if they did.
 pub struct DashStore<K, A: Algorithm = TokenBucket, C = StdClock> {
     cells: DashMap<K, CellOf<A>, KeyedHash>,
     keys_per_shard: usize,
     overflow: Overflow,
+    evicted: EvictedDebts,
     clock: C,
     counters: Counters,
     algorithm: PhantomData<fn() -> A>,
 }
 
 /// Keys a store holds unless told otherwise.
-const DEFAULT_CAPACITY: usize = 1 << 20;
+const DEFAULT_CAPACITY: usize = 512 * SHARD_TARGET;
 
-/// Keys per shard that stores of more than a few thousand aim at. While a shard grows or is swept it is locked, so this
-/// bounds the pause: about 0.1 ms.
-const SHARD_TARGET: usize = 4096;
+/// The most keys per shard. While a shard grows or is swept it is locked, so this bounds the pause: about 0.1 ms. The number
+/// itself is half of what hashbrown puts into 8192 buckets: with more, the coming and going of keys in a full shard would
+/// make it double them.
+const SHARD_TARGET: usize = 3584;
+
+const MOST_SHARDS: usize = 1 << 20;
 
 const CACHE_LINE: usize = 64;
 
 impl<K: Eq + Hash, A: Algorithm> DashStore<K, A> {
-    /// An empty store for up to 1,048,576 keys that tells time by [`StdClock`].
+    /// An empty store for up to 1,835,008 keys that tells time by [`StdClock`].
     pub fn new() -> Self {
         Self::with_clock(StdClock::new())
     }
@@ -83,7 +93,7 @@ impl<K: Eq + Hash, A: Algorithm> Default for DashStore<K, A> {
 }
 
 impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
-    /// An empty store for up to 1,048,576 keys that tells time by `clock`.
+    /// An empty store for up to 1,835,008 keys that tells time by `clock`.
     pub fn with_clock(clock: C) -> Self {
         Self::bounded(DEFAULT_CAPACITY, clock)
     }
@@ -107,16 +117,17 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
     fn bounded(keys: usize, clock: C) -> Self {
         // Enough shards that threads rarely meet, but not so many that they hold a handful of keys each.
         let threads = thread::available_parallelism().map_or(1, usize::from);
-        let wanted = (threads * 4).min(keys / 64).max(keys / SHARD_TARGET).max(2);
-        let shards = wanted
-            .checked_next_power_of_two()
-            .unwrap_or(1 << 20)
-            .min(1 << 20);
-        let cells = DashMap::with_hasher_and_shard_amount(KeyedHash::random(), shards);
+        let wanted = (threads * 4)
+            .min(keys / 64)
+            .max(keys.div_ceil(SHARD_TARGET))
+            .max(2);
+        let shards = wanted.min(MOST_SHARDS).next_power_of_two();
+        let keys_per_shard = keys.div_ceil(shards);
         Self {
-            cells,
-            keys_per_shard: keys.div_ceil(shards),
+            cells: DashMap::with_hasher_and_shard_amount(KeyedHash::random(), shards),
+            keys_per_shard,
             overflow: Overflow::Inherit,
+            evicted: EvictedDebts::new(shards, keys_per_shard),
             clock,
             counters: Counters::new(),
             algorithm: PhantomData,
@@ -145,12 +156,13 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         self.cells.is_empty()
     }
 
-    /// How often a new key took the place of another one.
+    /// How often a key that was as good as new made room for a new one, which loses nothing.
     pub fn replaced(&self) -> u64 {
         self.counters.replaced()
     }
 
-    /// How often the overflow policy had to answer.
+    /// How often a new key that wanted tokens found no such key among those it looked at, so that the overflow policy
+    /// answered.
     pub fn overflowed(&self) -> u64 {
         self.counters.overflowed()
     }
@@ -164,9 +176,10 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         self.cells.remove(key).is_some()
     }
 
-    /// Forgets every key.
+    /// Forgets every key, and what evicted ones owed.
     pub fn clear(&self) {
         self.cells.clear();
+        self.evicted.forget_if(|_| true);
     }
 
     /// Forgets the keys whose state under `algorithm` is that of a key never seen, which changes no
@@ -193,6 +206,11 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
             let keep = !peek.decision.reset_after().is_zero();
             pruned += usize::from(!keep);
             keep
+        });
+        self.evicted.forget_if(|word| {
+            let peek =
+                CellOf::<A>::with_word(word).apply(algorithm, &Request::PEEK, &FixedClock(now));
+            peek.decision.reset_after().is_zero()
         });
         pruned
     }

@@ -19,7 +19,8 @@ use crate::decision::Decision;
 use crate::request::Request;
 use crate::store::cell::Cell;
 use crate::store::counters::Event;
-use crate::store::overflow::{Overflow, denied, of_newcomer};
+use crate::store::overflow::{Overflow, denied, of_newcomer, wants_tokens};
+use crate::time::Timestamp;
 
 /// Entries that a new key looks at in a full shard.
 const SAMPLE: usize = 16;
@@ -48,84 +49,105 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
             return cell.get().apply(algorithm, request, clock).decision; // brought meanwhile
         }
 
+        // Decide first, on a cell of its own; only a key that was charged takes a place.
+        let inherited = self.evicted.get(shard, hash);
+        let newcomer = CellOf::<A>::with_word(inherited);
+        let step = newcomer.apply(algorithm, of_newcomer(request), clock);
+        if step.repaired && inherited > 0 {
+            self.evicted.repair(shard, hash, newcomer.word());
+        }
+        let owes = inherited > 0
+            && !debt(&CellOf::<A>::with_word(inherited), algorithm, clock.now()).is_zero();
+        let count_overflow = || {
+            if wants_tokens(request) {
+                self.counters.count(shard, Event::Overflowed);
+            }
+        };
+        if owes {
+            count_overflow();
+        }
+        let takes_place = step.keep.is_some() && step.decision.is_allowed();
+        let policy = self.overflow.for_state::<A::State>();
+        // Where new keys are refused for want of room, a peek must say so, too.
+        if !takes_place && policy != Overflow::Deny {
+            return step.decision;
+        }
+
         let is_full = table.len() >= self.keys_per_shard;
-        let must_grow = table.len() == table.capacity();
-        let mut least_in_debt: Option<(usize, Duration)> = None;
-        if is_full || must_grow {
-            let now = FixedClock(clock.now());
+        let grows = takes_place && table.len() == table.capacity();
+        if is_full || grows {
+            let now = clock.now();
             let buckets = table.buckets();
-            let (mut seen, mut dropped) = (0, 0);
+            let (mut seen, mut as_good_as_new) = (0, 0);
+            let mut least_in_debt = (0, Duration::MAX);
             let sample = if is_full { SAMPLE } else { usize::MAX };
             // Other bits of the hash than those that choose the shard and the key's own bucket.
             #[allow(clippy::cast_possible_truncation)] // reduced to the table
             let start = hash.rotate_right(29) as usize;
             for offset in 0..buckets {
                 let index = start.wrapping_add(offset) % buckets;
-                // SAFETY: `index` is below `buckets`, the table is allocated if it has any full bucket, and the write
-                // lock keeps it as it is.
+                // SAFETY: `index` is below `buckets`, and the write lock keeps the table as it is.
                 if !unsafe { table.is_bucket_full(index) } {
                     continue;
                 }
-                // SAFETY: as above; the bucket is full, so it holds an entry.
+                // SAFETY: as above; a table with a full bucket is allocated.
                 let bucket = unsafe { table.bucket(index) };
-                // SAFETY: the reference does not outlive this statement, before anything is erased.
-                let cell = unsafe { bucket.as_ref() }.1.get();
-                let peek = cell.apply(algorithm, &Request::PEEK, &now).decision;
-                let debt = peek.reset_after();
-                if debt.is_zero() {
-                    // SAFETY: the bucket is full and of this table, and is not used again.
-                    unsafe { table.erase(bucket) };
-                    self.counters.count(shard, Event::Replaced);
-                    dropped += 1;
-                } else if least_in_debt.is_none_or(|(_, least)| debt < least) {
-                    least_in_debt = Some((index, debt));
+                // SAFETY: the bucket is full, and the reference ends with this statement.
+                let debt = debt(unsafe { bucket.as_ref() }.1.get(), algorithm, now);
+                if !debt.is_zero() {
+                    if debt < least_in_debt.1 {
+                        least_in_debt = (index, debt);
+                    }
+                } else {
+                    as_good_as_new += 1;
+                    if takes_place {
+                        // SAFETY: the bucket is full and of this table, and is not used again.
+                        unsafe { table.erase(bucket) };
+                        self.counters.count(shard, Event::Replaced);
+                    }
                 }
                 seen += 1;
                 if seen == sample {
                     break;
                 }
             }
-            if dropped > 0 {
-                least_in_debt = None; // there is room
-            }
-            if !is_full && dropped < table.len() / 2 {
+
+            if is_full && as_good_as_new == 0 {
+                if !owes {
+                    count_overflow();
+                }
+                match policy {
+                    Overflow::Inherit => {
+                        // SAFETY: this index held an entry under the same lock, and none was erased since.
+                        let bucket = unsafe { table.bucket(least_in_debt.0) };
+                        // SAFETY: the bucket is full and of this table, and is not used again.
+                        let (entry, _) = unsafe { table.remove(bucket) };
+                        self.evicted
+                            .add(shard, hash_of(&entry), entry.1.get().word());
+                    }
+                    Overflow::Deny => return denied(&step.decision, request, least_in_debt.1),
+                    Overflow::Admit => return step.decision,
+                }
+            } else if grows && as_good_as_new < table.len() {
                 // Growing now keeps the next sweep as many inserts away as this one took steps.
                 let room = table.len().max(3);
                 table.reserve(room, hash_of);
             }
         }
-
-        if let (true, Some((index, debt))) = (is_full, least_in_debt) {
-            self.counters.count(shard, Event::Overflowed);
-            match self.overflow {
-                Overflow::Inherit => {
-                    // SAFETY: this index held an entry under the same lock, and none was erased since.
-                    let bucket = unsafe { table.bucket(index) };
-                    // SAFETY: the reference ends before the entry is removed.
-                    let cell = unsafe { bucket.as_ref() }.1.get();
-                    let step = cell.apply(algorithm, of_newcomer(request), clock);
-                    if step.keep.is_some() && step.decision.is_allowed() {
-                        // SAFETY: the bucket is full and of this table, and is not used again.
-                        let ((_, cell), _) = unsafe { table.remove(bucket) };
-                        table.insert(hash, (key.to_owned(), cell), hash_of);
-                    }
-                    return step.decision;
-                }
-                Overflow::Deny => {
-                    let fresh = CellOf::<A>::FRESH.apply(algorithm, request, clock).decision;
-                    return denied(&fresh, request, debt);
-                }
-                Overflow::Admit => {
-                    return CellOf::<A>::FRESH.apply(algorithm, request, clock).decision;
-                }
-            }
-        }
-
-        let cell = CellOf::<A>::FRESH;
-        let step = cell.apply(algorithm, request, clock);
-        if step.keep.is_some() {
-            table.insert(hash, (key.to_owned(), SharedValue::new(cell)), hash_of);
+        if takes_place {
+            table.insert(hash, (key.to_owned(), SharedValue::new(newcomer)), hash_of);
         }
         step.decision
     }
+}
+
+/// How long until the state in `cell` is as good as new.
+fn debt<A, C>(cell: &C, algorithm: &A, now: Timestamp) -> Duration
+where
+    A: Algorithm,
+    C: Cell<A::State>,
+{
+    cell.apply(algorithm, &Request::PEEK, &FixedClock(now))
+        .decision
+        .reset_after()
 }

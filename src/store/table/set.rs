@@ -44,7 +44,7 @@ use crate::clock::Clock;
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::store::counters::Event;
-use crate::store::overflow::{Overflow, denied, of_newcomer};
+use crate::store::overflow::{Overflow, denied, of_newcomer, wants_tokens};
 use crate::sync::Ordering;
 use crate::time::{Timestamp, saturate};
 
@@ -120,6 +120,11 @@ impl<'a, const W: usize> Set<'a, W> {
         C: Clock,
     {
         let layout = A::State::LAYOUT;
+        let count_overflow = || {
+            if wants_tokens(asked.request) {
+                count(Event::Overflowed);
+            }
+        };
         let mut broken = None;
         let mut read_after_scan = false;
         loop {
@@ -145,15 +150,15 @@ impl<'a, const W: usize> Set<'a, W> {
 
             let place = self.place(&words, head, &asked);
             if place.overflows {
-                match overflow {
+                match overflow.for_state::<A::State>() {
                     Overflow::Inherit => {}
                     Overflow::Deny => {
-                        count(Event::Overflowed);
+                        count_overflow();
                         let wait = Duration::from_nanos(saturate(place.debt_ns));
                         return denied(&fresh_step(&asked).decision, asked.request, wait);
                     }
                     Overflow::Admit => {
-                        count(Event::Overflowed);
+                        count_overflow();
                         return fresh_step(&asked).decision;
                     }
                 }
@@ -185,7 +190,7 @@ impl<'a, const W: usize> Set<'a, W> {
             };
             if done {
                 if place.overflows {
-                    count(Event::Overflowed);
+                    count_overflow();
                 } else if step.keep.is_some() && word.tag(layout) != 0 {
                     count(Event::Replaced);
                 }
@@ -294,11 +299,14 @@ impl<'a, const W: usize> Set<'a, W> {
         }
     }
 
-    /// Makes the key's state that of a key never seen. Returns whether it was there.
+    /// Makes the key's state that of a key never seen. Returns whether it was there, in another state.
     pub(super) fn remove<S: SlotState>(&self, tag: u64) -> bool {
         for slot in self.slots {
             let mut word = slot.load(Ordering::Relaxed);
             while word.tag(S::LAYOUT) == tag {
+                if word.state(S::LAYOUT) == 0 {
+                    return false;
+                }
                 match slot.exchange(word, word.with_state(S::LAYOUT, 0), Ordering::Relaxed) {
                     Ok(()) => return true,
                     Err(newer) => word = newer,

@@ -2,8 +2,12 @@
 
 use core::fmt;
 
+#[cfg(all(test, loom))]
+use super::model::Watched as AtomicSlot;
 use super::packing::{Layout, Word};
-use crate::sync::{AtomicSlot, Ordering};
+#[cfg(not(all(test, loom)))]
+use crate::sync::AtomicSlot;
+use crate::sync::Ordering;
 
 /// One place for one key in a [`TableStore`](crate::TableStore): 16 bytes, aligned to 16. All bytes zero is an
 /// empty slot, so zeroed memory is an array of them.
