@@ -126,7 +126,7 @@ impl<'a, const W: usize> Set<'a, W> {
             }
         };
         let mut broken = None;
-        let mut read_after_scan = false;
+        let mut read_after = None;
         loop {
             // Acquire pairs with the AcqRel of `change_owner`, for the sake of `repair`.
             let words: [SlotWord; W] = array::from_fn(|i| self.slots[i].load(Ordering::Acquire));
@@ -171,12 +171,11 @@ impl<'a, const W: usize> Set<'a, W> {
                 0
             };
             let step = A::State::step_packed(asked.algorithm, asked.now, &mut state, request);
-            if step.repaired && !read_after_scan {
-                asked.now = asked.clock.now(); // as in `charge`
-                read_after_scan = true;
+            if step.repaired && read_after != Some(word) {
+                asked.now = asked.clock.now(); // as in `charge`: after this very word was loaded
+                read_after = Some(word);
                 continue;
             }
-            read_after_scan = false;
             let done = if step.keep.is_none() {
                 true
             } else if step.decision.is_allowed() {
