@@ -131,17 +131,18 @@ impl FixedWindow {
             open: true,
             repaired: false,
         };
-        if state.previous != OPEN {
+        let WindowState {
+            start_ns,
+            previous,
+            current: count,
+        } = state;
+        // An aligned window without a count is as good as none; an anchored one still ends in time.
+        if previous != OPEN || (count == 0 && !self.is_anchored()) {
             return Rolled {
                 open: false,
                 ..at(opening_ns, 0)
             };
         }
-        let WindowState {
-            start_ns,
-            current: count,
-            ..
-        } = state;
         if now_ns < start_ns {
             // The clock is behind: within one window of lag, stay; beyond it, come back with the
             // count.

@@ -37,7 +37,7 @@ impl TokenBucket {
         let new_ns = if cost == 0 {
             *tat
         } else if now_ns < charge.run_at_ns {
-            self.cancelled(*tat, cost, charge.after_ns).min(top_ns)
+            self.cancelled(*tat, cost, charge).min(top_ns)
         } else {
             self.refunded(now_ns, (*tat).min(top_ns), cost, charge.after_ns)
         };
@@ -46,14 +46,15 @@ impl TokenBucket {
         self.store(now_ns, tat, new_ns, cost > 0 && *tat > top_ns, decision)
     }
 
-    /// The exact state before the reservation, if nothing happened to the bucket since.
-    fn cancelled(&self, tat_ns: u64, cost: u64, after_ns: u64) -> u64 {
-        if tat_ns != after_ns {
+    /// The exact state before the reservation, or before a part of it, if nothing happened to the bucket since.
+    fn cancelled(&self, tat_ns: u64, cost: u64, charge: Charge) -> u64 {
+        if tat_ns != charge.after_ns {
             return tat_ns;
         }
-        let point = self.lattice.snap(self.rate, after_ns);
+        let point = self.lattice.snap(self.rate, tat_ns);
         let credit_ns = if self.lattice.is_trivial() {
-            self.rate.charge_ns(cost, 0) // rounded up, as the charge was
+            // Charges are rounded up to whole nanoseconds, each as one; what stays charged must stay so.
+            self.rate.charge_ns(charge.tokens, 0) - self.rate.charge_ns(charge.tokens - cost, 0)
         } else {
             self.rate.credit_ns(cost, point.fraction)
         };
