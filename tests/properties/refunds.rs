@@ -1,0 +1,194 @@
+//! Giving tokens back: never more than was taken, never so that others pass more than the stated bounds.
+
+use proptest::prelude::*;
+use ratekeeper::{Outcome, Receipt, Request, TokenBucket};
+
+use crate::exact::{Meter, full_ns, is_dense, late, on_time, period, slack};
+use crate::support::{
+    Amount, Ask, Scale, amount, any_bucket, config, edge, peek, realistic_bucket, small_bucket,
+    step,
+};
+
+#[derive(Debug)]
+struct Taken {
+    at: u64,
+    units: i128,
+    receipt: Option<Receipt>,
+    /// What others gave back since, in units.
+    given_since: i128,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Take(Amount),
+    /// Gives back some of one of the last takes.
+    Refund(usize, Amount),
+}
+
+fn events() -> impl Strategy<Value = Vec<(Amount, Event)>> {
+    let event = prop_oneof![
+        3 => amount().prop_map(Event::Take),
+        2 => (0_usize..5, amount()).prop_map(|(back, tokens)| Event::Refund(back, tokens)),
+    ];
+    prop::collection::vec((amount(), event), 1..60)
+}
+
+/// What is owed at `now`, in units.
+fn owed(limit: &TokenBucket, now: u64, state: u64) -> i128 {
+    (late(limit, state) - late(limit, now)).max(0)
+}
+
+fn run(limit: &TokenBucket, begin: u64, one_at_a_time: bool, events: &[(Amount, Event)]) {
+    let scale = Scale::of_bucket(limit);
+    let (mut state, mut now) = (0, begin);
+    let mut taken: Vec<Taken> = Vec::new();
+    let bound = i128::from(limit.burst()) * period(limit) + slack(limit);
+    let mut as_it_happens = Meter::new();
+    let mut excess = 0;
+    for (time, event) in events {
+        now += time.short_time(scale) / 2;
+        match *event {
+            Event::Take(cost) => {
+                let ask = Ask::take(cost.cost(limit.burst()));
+                let decision = step(limit, now, &mut state, &ask.request()).decision;
+                let units = i128::from(decision.granted()) * period(limit);
+                assert!(as_it_happens.count(on_time(limit, now), units) <= bound);
+                if units > 0 {
+                    taken.push(Taken {
+                        at: now,
+                        units,
+                        receipt: Some(decision.into_receipt()),
+                        given_since: 0,
+                    });
+                }
+            }
+            Event::Refund(back, tokens) => {
+                let Some(index) = taken.len().checked_sub(back + 1) else {
+                    continue;
+                };
+                if one_at_a_time && taken[index].given_since > 0 {
+                    continue;
+                }
+                let Some(receipt) = taken[index].receipt.take() else {
+                    continue;
+                };
+                let tokens = tokens.cost(receipt.charged()).min(receipt.charged());
+                let owed_before = owed(limit, now, state);
+                let answer = step(limit, now, &mut state, &Request::refund(tokens, receipt));
+                assert!(answer.decision.is_allowed());
+                let given = owed_before - owed(limit, now, state);
+                let asked = i128::from(tokens) * period(limit);
+                assert!(
+                    (0..=asked).contains(&given),
+                    "gave {given} back for {asked}"
+                );
+                as_it_happens.count(on_time(limit, now), -given);
+                taken[index].units -= asked;
+                excess += asked.min(taken[index].given_since);
+                for other in &mut taken {
+                    other.given_since += given;
+                }
+            }
+        }
+        assert!(!one_at_a_time || excess == 0);
+        as_if_never_taken(limit, &taken, bound + excess);
+    }
+}
+
+/// Counting what was given back as never taken, every span keeps the bound (and the stated excess).
+fn as_if_never_taken(limit: &TokenBucket, taken: &[Taken], bound: i128) {
+    let mut meter = Meter::new();
+    for take in taken {
+        let level = meter.count(on_time(limit, take.at), take.units);
+        assert!(
+            level <= bound,
+            "{level} units at {} above {bound}: {taken:?}",
+            take.at
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(config(4_000))]
+
+    /// Whatever is refunded when nobody else gave anything back since it was taken counts as never taken.
+    #[test]
+    fn one_at_a_time(limit in small_bucket(), begin in 0_u64..60, events in events()) {
+        run(&limit, begin, true, &events);
+    }
+
+    #[test]
+    fn in_any_order(limit in small_bucket(), begin in 0_u64..60, events in events()) {
+        run(&limit, begin, false, &events);
+    }
+
+    #[test]
+    fn realistic(
+        limit in realistic_bucket(),
+        begin in 0_u64..1 << 61,
+        one_at_a_time in any::<bool>(),
+        events in events(),
+    ) {
+        run(&limit, begin, one_at_a_time, &events);
+    }
+
+    /// At once and in full, a refund is exact: the state is that of having taken less.
+    #[test]
+    fn at_once_it_is_as_if_less_had_been_taken(
+        limit in prop_oneof![small_bucket(), realistic_bucket()],
+        begin in 0_u64..1 << 61,
+        earlier in amount(),
+        cost in amount(),
+        back in amount(),
+    ) {
+        let mut state = 0;
+        let _ = step(&limit, begin, &mut state, &Ask::take(earlier.cost(limit.burst())).request());
+        let left = peek(&limit, begin, &state).remaining();
+        if left == 0 {
+            return Ok(());
+        }
+        let cost = 1 + cost.cost(left) % left;
+        let back = back.cost(cost).min(cost);
+        let (mut less, before) = (state, peek(&limit, begin, &state));
+        let receipt = step(&limit, begin, &mut state, &Ask::take(cost).request()).decision.into_receipt();
+        let _ = step(&limit, begin, &mut state, &Request::refund(back, receipt));
+        if is_dense(&limit) {
+            assert!(peek(&limit, begin, &state).remaining() <= before.remaining() - (cost - back));
+        } else if back < cost {
+            let _ = step(&limit, begin, &mut less, &Ask::take(cost - back).request());
+            assert_eq!(state, less);
+        } else {
+            assert_eq!(peek(&limit, begin, &state), before);
+        }
+    }
+
+    /// No receipt, however old or foreign, gives more than it states, charges anything or is looked at
+    /// after the bucket has refilled.
+    #[test]
+    fn any_receipt_is_harmless(
+        limit in any_bucket(),
+        state in edge(),
+        now in edge(),
+        (charged, mark, run_at) in (edge(), edge(), edge()),
+        tokens in edge(),
+    ) {
+        let before = peek(&limit, now, &state);
+        let receipt = Receipt::new(charged, mark).with_run_at_ns(run_at);
+        let mut after = state;
+        let answer = step(&limit, now, &mut after, &Request::refund(tokens, receipt));
+        assert_eq!(answer.decision.outcome(), Outcome::Allowed);
+        assert_eq!(answer.decision.granted(), 0);
+        let gained = peek(&limit, now, &after).remaining().checked_sub(before.remaining());
+        let gained = gained.expect("a refund charges nothing");
+        // Near the end of time a bucket regains room as well as tokens.
+        if now <= u64::MAX - full_ns(&limit) {
+            assert!(gained <= tokens.min(charged).saturating_add(1));
+        }
+        if mark <= now {
+            assert_eq!(gained, 0);
+        }
+        if tokens.min(charged) == 0 {
+            assert_eq!((after, answer.keep), (state, None));
+        }
+    }
+}
