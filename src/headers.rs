@@ -75,7 +75,6 @@ impl fmt::Display for RateLimit<'_> {
 
 #[cfg(test)]
 mod tests {
-    extern crate alloc;
     use alloc::string::ToString as _;
 
     use super::*;

@@ -69,7 +69,7 @@
 )]
 #![deny(clippy::alloc_instead_of_core, clippy::disallowed_methods)]
 
-#[cfg(feature = "alloc")]
+#[cfg(any(feature = "alloc", test))]
 extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;

@@ -225,7 +225,6 @@ impl TryFrom<Parsed> for FixedWindow {
 
 #[cfg(test)]
 mod tests {
-    extern crate alloc;
     use alloc::string::ToString as _;
 
     use super::*;

@@ -167,9 +167,9 @@ impl Hasher for SipHasher13 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::String;
     use core::hash::{BuildHasherDefault, Hash as _};
     use std::hash::DefaultHasher;
-    use std::string::String;
 
     use super::*;
 

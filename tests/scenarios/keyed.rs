@@ -5,13 +5,37 @@ use std::thread;
 use std::time::Duration;
 
 use ratekeeper::{
-    Algorithm, FixedWindow, KeyedLimiter, Limiter, Request, SlidingLog, SlidingWindow, TokenBucket,
+    Algorithm, DashStore, FixedWindow, InvalidCapacity, KeyedLimiter, Limiter, MemoryStore,
+    Overflow, Request, SlidingLog, SlidingWindow, StdClock, TableStore, TokenBucket,
 };
 
 use super::Row::{self, Check};
 use super::{assert_allowed, assert_denied, s};
 
 pub(crate) const ROWS: &[Row] = &[
+    Check(
+        "S33",
+        "a store for two, and a flood: the drained key stays drained",
+        || {
+            for overflow in [Overflow::Inherit, Overflow::Deny] {
+                let map =
+                    DashStore::<_, TokenBucket, _>::with_capacity(2, StdClock::new()).unwrap();
+                flooded(map.with_overflow(overflow));
+                let table = TableStore::<_, TokenBucket>::with_clock(2, StdClock::new()).unwrap();
+                flooded(table.with_overflow(overflow));
+            }
+        },
+    ),
+    Check(
+        "F24",
+        "a store without room is an error, not a limit that nobody meets",
+        || {
+            let map = DashStore::<u64>::with_capacity(0, StdClock::new());
+            assert_eq!(map.unwrap_err(), InvalidCapacity::Zero);
+            let table = TableStore::<_, TokenBucket>::with_clock(0, StdClock::new());
+            assert_eq!(table.unwrap_err(), InvalidCapacity::Zero);
+        },
+    ),
     Check(
         "S15",
         "exactly ten of a counter, whether the key is new or known",
@@ -154,4 +178,17 @@ fn admitted_by_threads(threads: usize, ask: impl Fn() -> bool + Sync) -> u64 {
             .map(|handle| handle.join().unwrap())
             .sum()
     })
+}
+
+/// One key uses its burst up, then strangers come, and it never gets more than its limit allows.
+fn flooded<S: MemoryStore<u64, TokenBucket>>(store: S) {
+    let limiter = KeyedLimiter::<u64, _, S>::with_store(TokenBucket::per_minute(5), store);
+    assert_eq!(limiter.apply_at(&0, Request::take(5), s(0)).granted(), 5);
+    let mut granted = 0;
+    for stranger in 1..=100_000 {
+        let now = s(0) + Duration::from_micros(stranger * 600); // a minute in all
+        let _ = limiter.check_at(&stranger, now);
+        granted += limiter.check_at(&0, now).granted();
+    }
+    assert!(granted <= 5, "the drained key got {granted} in a minute");
 }

@@ -78,7 +78,6 @@ const ELSEWHERE: &[Row] = &[
     ),
     Elsewhere("S27", "no algorithm here refills at intervals"),
     Elsewhere("S28", "no algorithm here refills at intervals"),
-    Elsewhere("S33", "stores with a capacity"),
     Elsewhere("S34", "remote stores"),
     Elsewhere("S35", "remote stores"),
     Elsewhere("S36", "fallback stores"),
@@ -93,7 +92,6 @@ const ELSEWHERE: &[Row] = &[
         "F09",
         "no queue to wedge: a place in line is an instant (S25, F06)",
     ),
-    Elsewhere("F24", "stores with a capacity"),
 ];
 
 const SECOND: Duration = Duration::from_secs(1);
