@@ -71,8 +71,7 @@ pub struct DashStore<K, A: Algorithm = TokenBucket, C = StdClock> {
 const DEFAULT_CAPACITY: usize = 512 * SHARD_TARGET;
 
 /// The most keys per shard. While a shard grows or is swept it is locked, so this bounds the pause: about 0.1 ms. The number
-/// itself is half of what hashbrown puts into 8192 buckets: with more, the coming and going of keys in a full shard would
-/// make it double them.
+/// itself is half of what hashbrown puts into 8192 buckets; a full shard needs twice its keys (see `room`).
 const SHARD_TARGET: usize = 3584;
 
 const MOST_SHARDS: usize = 1 << 20;

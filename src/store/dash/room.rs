@@ -129,8 +129,17 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
                     Overflow::Admit => return step.decision,
                 }
             } else if grows && as_good_as_new < table.len() {
-                // Growing now keeps the next sweep as many inserts away as this one took steps.
-                let room = table.len().max(3);
+                // Growing now keeps the next sweep as many inserts away as this one took steps. The last time, there must be
+                // twice the room that will be needed: a table more than half full grows when the traces of removed entries
+                // have used it up, instead of clearing them.
+                let full_size = 2 * self.keys_per_shard;
+                let doubled = (2 * table.len()).max(4);
+                let size = if doubled > self.keys_per_shard {
+                    full_size
+                } else {
+                    doubled
+                };
+                let room = size - table.len();
                 table.reserve(room, hash_of);
             }
         }
