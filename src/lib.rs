@@ -15,7 +15,8 @@
 //! # Where to look
 //!
 //! * **One limit for everybody**: [`Limiter`]; it is `const` and fits a `static`.
-//! * **One limit per key**: [`KeyedLimiter`], over a [`DashStore`] or your own [`MemoryStore`].
+//! * **One limit per key**: [`KeyedLimiter`], over a [`DashStore`], a [`TableStore`] of fixed size, or your own
+//!   [`MemoryStore`]; [which one](guide::stores)? For clients known by address, [`IpKey`].
 //! * **What to enforce**: [`TokenBucket`], [`SlidingWindow`], [`SlidingLog`], [`FixedWindow`], several at
 //!   once with [`All`], one named in a configuration file with [`AnyAlgorithm`], or an [`Algorithm`] of
 //!   your own. Each page states its worst case.
@@ -77,6 +78,7 @@ extern crate std;
 mod algorithm;
 mod clock;
 mod decision;
+pub mod guide;
 pub mod headers;
 mod invalid_limit;
 mod ip;
