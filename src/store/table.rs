@@ -255,7 +255,7 @@ impl<A: Algorithm, C> TableStore<C, A> {
         )
     }
 
-    #[inline]
+    #[inline(always)] // as `Set::decide`
     fn decide_in<B>(&self, tag: u64, set: usize, asked: Asked<'_, B, impl Clock>) -> Decision
     where
         B: Algorithm<State = A::State>,
@@ -278,7 +278,7 @@ where
     B: Algorithm<State = A::State>,
     C: Clock,
 {
-    #[inline]
+    #[inline(always)] // as `Set::decide`
     fn decide(&self, key: &Q, algorithm: &B, request: Request) -> Decision {
         let (tag, set) = self.locate(key);
         // The clock takes about as long as a cache miss; the line comes meanwhile.

@@ -92,7 +92,7 @@ impl SlotState for u64 {
         lap_bits: 16,
     };
 
-    #[inline]
+    #[inline(always)] // as `Set::decide`
     #[allow(clippy::cast_possible_truncation)] // the layout leaves 64 bits; a loom model's times are short
     fn step_packed<A: Algorithm<State = Self>>(
         algorithm: &A,

@@ -80,7 +80,7 @@ impl<'a, const W: usize> Set<'a, W> {
         }
     }
 
-    #[inline]
+    #[inline(always)] // with `charge` and what leads here: 67 against 78 ns, the step copied through memory
     pub(super) fn decide<A, C>(
         &self,
         tag: u64,
@@ -326,7 +326,7 @@ struct Place {
 }
 
 /// Steps the state in `slot`, which held `word` of the right key.
-#[inline]
+#[inline(always)]
 fn charge<A, C>(slot: &Slot, mut word: SlotWord, asked: &Asked<'_, A, C>) -> Charged
 where
     A: Algorithm<State: SlotState>,
