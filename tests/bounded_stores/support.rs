@@ -24,8 +24,8 @@ pub(crate) fn config(cases: u32) -> ProptestConfig {
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000 * MS;
-/// Where tests start: no multiple of a window or of a millisecond.
-pub(crate) const START: u64 = 7_000 * SECOND + 123_456_789;
+/// Where tests start, counted from 1970: no multiple of a window or of a millisecond.
+pub(crate) const START: u64 = 1_780_000_007 * SECOND + 123_456_789;
 
 pub(crate) const fn at(ns: u64) -> Timestamp {
     Timestamp::from_nanos(ns)

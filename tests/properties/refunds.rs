@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ratekeeper::{Outcome, Receipt, Request, TokenBucket};
 
-use crate::exact::{Meter, full_ns, is_dense, late, on_time, period, slack};
+use crate::exact::{Exact, Meter, full_ns, is_dense, late, on_time, period, slack};
 use crate::support::{
     Amount, Ask, Scale, amount, any_bucket, config, edge, peek, realistic_bucket, small_bucket,
     step,
@@ -83,8 +83,8 @@ fn run(limit: &TokenBucket, begin: u64, one_at_a_time: bool, events: &[(Amount, 
                     "gave {given} back for {asked}"
                 );
                 as_it_happens.count(on_time(limit, now), -given);
-                taken[index].units -= asked;
-                excess += asked.min(taken[index].given_since);
+                taken[index].units -= given;
+                excess += given.min(taken[index].given_since);
                 for other in &mut taken {
                     other.given_since += given;
                 }
@@ -160,6 +160,45 @@ proptest! {
         } else {
             assert_eq!(peek(&limit, begin, &state), before);
         }
+    }
+
+    /// Refunding one take among others leaves no more than if it had never been made, to the last
+    /// fraction.
+    #[test]
+    fn no_more_than_if_it_had_never_been_taken(
+        limit in prop_oneof![3 => small_bucket(), 1 => realistic_bucket()],
+        begin in 0_u64..60,
+        before in prop::collection::vec((amount(), amount()), 0..6),
+        (cost, back) in (amount(), amount()),
+        after in prop::collection::vec((amount(), amount()), 0..6),
+        wait in amount(),
+    ) {
+        let scale = Scale::of_bucket(&limit);
+        let (mut state, mut now) = (0, begin);
+        let mut without = Exact::full(&limit, late(&limit, now));
+        let mut take = |now: u64, state: &mut u64, cost: Amount, kept: Option<Amount>| {
+            without.advance(late(&limit, now));
+            let ask = Ask::take(cost.cost(limit.burst()));
+            let receipt = step(&limit, now, state, &ask.request()).decision.into_receipt();
+            let charged = receipt.charged();
+            let back = kept.map_or(0, |back| back.cost(charged).min(charged));
+            without.take(i128::from(charged - back));
+            (receipt, back)
+        };
+        for (time, cost) in before {
+            now += time.short_time(scale) / 8;
+            take(now, &mut state, cost, None);
+        }
+        let (receipt, back) = take(now, &mut state, cost, Some(back));
+        for (time, cost) in after {
+            now += time.short_time(scale) / 8;
+            take(now, &mut state, cost, None);
+        }
+        now += wait.short_time(scale) / 8;
+        let _ = step(&limit, now, &mut state, &Request::refund(back, receipt));
+        let level = without.level_at(late(&limit, now));
+        let left = i128::from(limit.burst()) * period(&limit) - owed(&limit, now, state);
+        assert!(left <= level, "{left} units instead of {level}");
     }
 
     /// No receipt, however old or foreign, gives more than it states, charges anything or is looked at

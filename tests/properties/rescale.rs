@@ -1,7 +1,7 @@
 //! Changing a limit: a key keeps the tokens it had, cut to the new burst; a full bucket stays full.
 
 use proptest::prelude::*;
-use ratekeeper::{Algorithm, TokenBucket};
+use ratekeeper::{Algorithm, All, TokenBucket};
 
 use crate::exact::{burst, full_ns, horizon, is_dense, late, on_time, period, tokens};
 use crate::support::{
@@ -110,5 +110,23 @@ proptest! {
         }
         assert_eq!(rescaled(&old, now, state, &old), state, "no change at all");
         assert!(!was_full || after.reset_after().is_zero());
+        assert!(state > now || moved == state, "a key long forgotten is written");
+    }
+
+    /// Several limits are changed one by one.
+    #[test]
+    fn each_of_several(
+        old in [small_bucket(), small_bucket()],
+        new in [small_bucket(), small_bucket()],
+        now in 0_u64..60,
+        states in [0_u64..200, 0_u64..200],
+    ) {
+        let expected = [0, 1].map(|i| rescaled(&new[i], now, states[i], &old[i]));
+        let mut moved = states;
+        All(new).rescale(at(now), &mut moved, &All(old));
+        assert_eq!(moved, expected);
+        let mut moved = (states[0], states[1]);
+        All((new[0], new[1])).rescale(at(now), &mut moved, &All((old[0], old[1])));
+        assert_eq!(moved, expected.into());
     }
 }

@@ -123,6 +123,10 @@ fn follow(limit: SlidingLog, begin: u64, events: &[(Amount, Event)]) {
                 model.gives_back(now, taken_at, tokens.min(receipt.charged()));
                 let answer = step(&limit, now, &mut state, &Request::refund(tokens, receipt));
                 assert!(answer.decision.is_allowed());
+                assert!(
+                    answer.keep.is_none() || now - taken_at < scale.full_ns,
+                    "long gone"
+                );
             }
         }
         model.check(now, &peek(&limit, now, &state));
@@ -206,4 +210,38 @@ proptest! {
             }
         }
     }
+}
+
+/// One window of lag is an old reading; a nanosecond more is a clock that was set back, and what was
+/// admitted later counts as admitted now.
+#[test]
+fn one_window_of_lag_is_tolerated() {
+    let log = SlidingLog::per(3, Duration::from_nanos(10));
+    let mut state = Default::default();
+    assert!(
+        step(&log, 85, &mut state, &Request::ONE)
+            .decision
+            .is_allowed()
+    );
+    assert!(
+        step(&log, 100, &mut state, &Request::take(2))
+            .decision
+            .is_allowed()
+    );
+    let lagging = step(&log, 90, &mut state, &Request::take(2));
+    assert_eq!((lagging.repaired, lagging.keep), (false, None));
+    assert_eq!(lagging.decision.retry_after().map(ns), Some(20));
+    let stepped = step(&log, 89, &mut state, &Request::take(3));
+    assert!(stepped.repaired && stepped.keep.is_some());
+    assert_eq!(stepped.decision.retry_after().map(ns), Some(10));
+    assert_eq!(
+        peek(&log, 95, &state).remaining(),
+        1,
+        "the oldest kept its instant"
+    );
+    assert!(
+        step(&log, 99, &mut state, &Request::take(3))
+            .decision
+            .is_allowed()
+    );
 }

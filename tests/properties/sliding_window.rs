@@ -231,3 +231,32 @@ proptest! {
         }
     }
 }
+
+/// One window of lag is an old reading; a nanosecond more is a clock that was set back, and the window
+/// moves to it with its counts.
+#[test]
+fn one_window_of_lag_is_tolerated() {
+    let sliding = SlidingWindow::per(2, Duration::from_nanos(10));
+    let mut state = 0;
+    assert!(
+        step(&sliding, 100, &mut state, &Request::take(2))
+            .decision
+            .is_allowed()
+    );
+    let lagging = step(&sliding, 90, &mut state, &Request::ONE);
+    assert_eq!((lagging.repaired, lagging.keep), (false, None));
+    assert_eq!(lagging.decision.retry_after().map(ns), Some(25));
+    let stepped = step(&sliding, 89, &mut state, &Request::ONE);
+    assert!(stepped.repaired && stepped.keep.is_some());
+    assert_eq!(stepped.decision.retry_after().map(ns), Some(15));
+    assert!(
+        !step(&sliding, 103, &mut state, &Request::ONE)
+            .decision
+            .is_allowed()
+    );
+    assert!(
+        step(&sliding, 104, &mut state, &Request::ONE)
+            .decision
+            .is_allowed()
+    );
+}

@@ -87,6 +87,16 @@ fn almost_a_limit() -> impl Strategy<Value = String> {
         .prop_map(|words| words.into_iter().map(|(word, glue)| word + glue).collect())
 }
 
+const UNITS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("day", 86_400_000_000_000),
+];
+
 proptest! {
     #![proptest_config(config(4_000))]
 
@@ -116,6 +126,19 @@ proptest! {
             assert_eq!(format!("{tokens}/{}{unit}", days * factor).parse(), Ok(limit));
         }
         assert_eq!(format!("{tokens}/{days}day:{tokens}").parse(), Ok(limit));
+    }
+
+    /// A period is as long as it says, or refused.
+    #[test]
+    fn no_period_wraps(factor in edge(), unit in prop::sample::select(&UNITS[..])) {
+        let (name, unit_ns) = unit;
+        let expected = match u64::try_from(u128::from(factor) * u128::from(unit_ns)) {
+            Err(_) => Err(InvalidLimit::PeriodTooLong),
+            Ok(0) => Err(InvalidLimit::ZeroPeriod),
+            Ok(ns) => Ok(Duration::from_nanos(ns)),
+        };
+        let read = format!("1/{factor}{name}").parse::<TokenBucket>();
+        assert_eq!(read.map(|limit| limit.period()), expected);
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn hammer(table: &Table, round: u64, refund_every: Option<u64>) -> Book {
             let granted = decision.granted();
             if granted > 0 && refund_every.is_some_and(|n| call % n == 0) {
                 let refund = Request::refund(1, decision.into_receipt());
-                table.decide(&key, &bucket, refund);
+                let _ = table.decide(&key, &bucket, refund);
             } else {
                 *book.entry(key).or_default() += granted;
             }
