@@ -15,6 +15,7 @@ pub(crate) fn config(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig {
         cases,
         failure_persistence: None,
+        max_global_rejects: cases * 8,
         ..ProptestConfig::default()
     };
     if config.rng_seed == RngSeed::Random {

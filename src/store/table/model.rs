@@ -46,7 +46,7 @@
 //! | scans `Relaxed`, or exchanges of owners `Relaxed` or `Acquire`, or both | c d e f i j m v w |
 //!
 //! The last line fails because whole rings are repaired. That is no matter of taste: with all `Relaxed` and that
-//! check left out, j and m end with illegal laps, and in w a key owns two slots.
+//! check left out, j, m and w end with illegal laps, and in w a key may own two slots.
 //!
 //! Nothing fails if inserts keep the lap (the head stays where it is: the same log, numbered more sparsely), if
 //! exchanges of owners only release (scans acquire already), if `remove` clears the tag, or if a refund of an absent
@@ -56,7 +56,7 @@
 mod scene;
 mod watched;
 
-use std::vec;
+use alloc::vec;
 
 use self::scene::Bound::{All, Preemptions};
 pub(super) use self::scene::note_repair;

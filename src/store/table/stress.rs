@@ -1,11 +1,11 @@
 //! Real threads on one table, with a frozen clock: afterwards the books must balance. `model` plays small scenes in
 //! every order; this plays large ones in whatever order the machine has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
 use std::sync::Barrier;
 use std::thread;
-use std::time::Duration;
-use std::vec::Vec;
 
 use super::packing::SlotState;
 use super::{TableStore, Ways};

@@ -1,14 +1,16 @@
 //! The stage of the models: a set of slots, threads with a script each, and what must hold when they are done.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
-use std::string::String;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use std::vec::Vec;
-use std::{format, println};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::ops::RangeInclusive;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::time::Duration;
+use std::println;
+use std::time::Instant;
 
 use super::watched::{self, Memory};
 use crate::algorithm::TokenBucket;

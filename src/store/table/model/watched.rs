@@ -6,7 +6,8 @@
 //! played: one model had a single execution, of two threads that meet on one word. So every model is played a second
 //! time in a [`Memory::Strong`], where loads return the newest value and no order is missed.
 
-use std::cell::Cell;
+use core::cell::Cell;
+use core::sync::atomic::AtomicU64;
 
 use crate::sync::{AtomicSlot, Ordering};
 
@@ -45,7 +46,7 @@ pub(super) fn enter(thread: usize) {
 /// meets another thread's load.
 pub(in crate::store::table) struct Watched {
     word: AtomicSlot,
-    cell: std::sync::atomic::AtomicU64,
+    cell: AtomicU64,
     marks: [AtomicSlot; MOST_THREADS],
 }
 
@@ -53,7 +54,7 @@ impl Watched {
     pub(in crate::store::table) fn new(word: u64) -> Self {
         Self {
             word: AtomicSlot::new(word),
-            cell: std::sync::atomic::AtomicU64::new(word),
+            cell: AtomicU64::new(word),
             marks: [0; MOST_THREADS].map(AtomicSlot::new),
         }
     }
