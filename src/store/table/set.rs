@@ -29,10 +29,12 @@
 //! ("Non-blocking hashtables with open addressing", 2005).
 //!
 //! # Orderings
-//! Exactness needs none: owner, lap and state are one word, and the argument above uses only the order of changes to
-//! each single word and the atomicity of exchanges. The scan's `Acquire` loads pair with the `AcqRel` exchanges of
-//! owners and laps for one purpose: that two scans with the same illegal laps prove the ring broken, instead of
-//! being two mixtures of old and new words. Only `repair` relies on that.
+//! The argument above needs none: owner, lap and state are one word, and it uses only the order of changes to each single
+//! word and the atomicity of exchanges. But `repair` sets a lap back, and to repair a ring that is whole would break the
+//! argument: played with everything `Relaxed`, the models end with two slots for one key. So the scan's `Acquire` loads
+//! pair with the `Release` half of the exchanges of owners and laps: two scans with the same illegal laps then prove the
+//! ring broken, and cannot be two mixtures of old and new words. (The exchanges' acquire half is not needed; it stays
+//! because nothing was gained without it.) Charges publish nothing but their own word and are `Relaxed`.
 
 use core::array;
 use core::time::Duration;
@@ -362,7 +364,8 @@ where
 /// Exchanges a word for one with another lap, and perhaps another owner.
 #[inline]
 fn change_owner(slot: &Slot, old: SlotWord, new: SlotWord) -> bool {
-    // AcqRel pairs with the Acquire of the scan in `decide_absent`: who sees this lap sees all that came before it.
+    // Release pairs with the Acquire of the scan in `decide_absent`: who sees this lap sees all that came before it, and so
+    // does not take a mixture of words for a broken ring.
     slot.exchange(old, new, Ordering::AcqRel).is_ok()
 }
 
