@@ -222,7 +222,7 @@ proptest! {
         // Near the end of time a bucket regains room as well as tokens.
         if now <= u64::MAX - full_ns(&limit) {
             // A dense charge is rounded up to a nanosecond, and comes back as one.
-            let rounding = limit.tokens() / ns(limit.period()) + 1;
+            let rounding = (limit.tokens() / ns(limit.period())).saturating_add(1);
             assert!(gained <= tokens.min(charged).saturating_add(rounding));
         }
         if mark <= now {
