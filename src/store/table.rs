@@ -12,6 +12,8 @@ mod packing;
 mod set;
 mod sizing;
 mod slot;
+#[cfg(all(test, feature = "std", not(loom)))]
+mod stress;
 
 use core::fmt;
 use core::hash::{BuildHasher as _, Hash};
