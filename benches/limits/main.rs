@@ -31,6 +31,7 @@ criterion_group! {
         direct::check,
         direct::check_denied,
         keyed::check,
+        keyed::skewed,
         keyed::insert,
         threads::bench,
 }

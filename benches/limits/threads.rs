@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion};
-use ratekeeper::KeyedLimiter;
+use ratekeeper::{KeyedLimiter, TableStore};
 
 use crate::common::{LASTING, keys, peers, shuffled, threads};
 
@@ -15,11 +15,18 @@ pub(crate) fn bench(c: &mut Criterion) {
     let mut group = c.benchmark_group("keys of their own");
     let order = shuffled(keys(KEYS));
     let limiter = KeyedLimiter::<u64>::new(LASTING);
+    let store: TableStore = TableStore::for_keys(KEYS).expect("a valid capacity");
+    let table = KeyedLimiter::<u64, _, _>::with_store(LASTING, store);
     let governor = peers::keyed(peers::lasting());
-    let checks: [(&str, Visit<'_>); 2] = [
+    let checks: [(&str, Visit<'_>); 3] = [
         ("DashStore", &|keys| {
             for key in keys {
                 assert!(black_box(limiter.check(key).is_allowed()));
+            }
+        }),
+        ("TableStore", &|keys| {
+            for key in keys {
+                assert!(black_box(table.check(key).is_allowed()));
             }
         }),
         ("governor", &|keys| {
