@@ -33,7 +33,8 @@
 //!    a stepped clock left in the future.
 //! 4. [`Decision::retry_after`] is a promise: exact to the nanosecond, never zero; what can never pass is
 //!    [`Outcome::TooLarge`].
-//! 5. A backward clock step locks nobody out, and gains nobody anything.
+//! 5. A backward clock step locks nobody out, and gains nobody anything; a later step forwards gains a key at
+//!    most one burst.
 //! 6. A state does not contain its limit, so a key may change tiers; one key, one limit at a time.
 //! 7. Of several limits, all are charged or none.
 //!

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use ratekeeper::{
-    Algorithm, All, AnyAlgorithm, DashStore, Decision, FixedWindow, KeyedLimiter, Limiter,
-    ManualClock, Request, SlidingLog, SlidingWindow, Timestamp, TokenBucket,
+    Algorithm, All, AnyAlgorithm, Clock, DashStore, Decision, FixedWindow, KeyedLimiter, Limiter,
+    ManualClock, MemoryStore, Request, SlidingLog, SlidingWindow, TableStore, Timestamp,
+    TokenBucket,
 };
 
 const THREADS: u8 = 8;
@@ -163,4 +164,49 @@ fn refunds_race_with_charges() {
         All([TokenBucket::per_hour(1000), TokenBucket::per_hour(2000)]),
         1000,
     );
+}
+
+/// A caller that is delayed between reading its clock and loading the state must not take a newer state for one left
+/// by a stepped clock, and "repair" it: that would forgive the delay.
+#[test]
+fn a_stale_reading_repairs_nothing() {
+    const LATE: Timestamp = Timestamp::from_nanos(100_000_000_000);
+
+    /// The first reading is old, later ones are right.
+    struct Delayed(AtomicU64);
+
+    impl Clock for Delayed {
+        fn now(&self) -> Timestamp {
+            if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+                Timestamp::ZERO
+            } else {
+                LATE
+            }
+        }
+    }
+
+    fn keeps_its_state<A: Algorithm + Copy>(algorithm: A) {
+        let limiter = Limiter::with_clock(algorithm, Delayed(AtomicU64::new(0)));
+        assert_eq!(limiter.apply_at(Request::take(5), LATE).granted(), 5);
+        assert!(!limiter.check().is_allowed());
+        assert_eq!(
+            limiter.apply_at(Request::PEEK, LATE).remaining(),
+            0,
+            "{algorithm:?}"
+        );
+    }
+    fn store_keeps_its_state<S: MemoryStore<u8, TokenBucket>>(store: S) {
+        let limiter = KeyedLimiter::<u8, _, _>::with_store(TokenBucket::per_second(5), store);
+        assert_eq!(limiter.apply_at(&1, Request::take(5), LATE).granted(), 5);
+        assert!(!limiter.check(&1).is_allowed());
+        assert_eq!(limiter.apply_at(&1, Request::PEEK, LATE).remaining(), 0);
+    }
+
+    keeps_its_state(TokenBucket::per_second(5));
+    keeps_its_state(SlidingWindow::per_second(5));
+    keeps_its_state(FixedWindow::per_second(5));
+    keeps_its_state(All([TokenBucket::per_second(5), TokenBucket::per_hour(5)]));
+    let clock = || Delayed(AtomicU64::new(0));
+    store_keeps_its_state(DashStore::<u8, TokenBucket, _>::with_clock(clock()));
+    store_keeps_its_state(TableStore::<_, TokenBucket>::with_clock(8, clock()).unwrap());
 }

@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 
-use ratekeeper::{Algorithm, Decision, Outcome, Overflow, Request, SlotState, Ways};
+use ratekeeper::{Algorithm, Decision, Outcome, Overflow, Request, SlotState, TokenBucket, Ways};
 
-use crate::support::{Bounded, Random, START, at, buckets, fixed, limiter, map, ns, sliding, tiny};
+use crate::support::{
+    Bounded, Random, SECOND, START, at, buckets, fixed, limiter, map, ns, sliding, table, tiny,
+};
 
 /// Fills the store with debtors, asks for newcomers, and holds every refusal to its word.
 fn keeps_promises<A, S>(limit: A, most: u64, full_ns: u64, store: impl Fn() -> S, context: &str)
@@ -108,5 +110,37 @@ fn by_maps_of_windows() {
     by_maps(sliding(), sliding().limit().into(), ns(sliding().window()));
     for limit in fixed() {
         by_maps(limit, limit.limit().into(), ns(limit.window()));
+    }
+}
+
+/// Every debt in the store is an hour ahead of the clock: a newcomer that takes one over waits for one token, not for the
+/// old time, whoever it is.
+fn a_newcomer_waits_one_token_after_a_clock_step<S: Bounded<TokenBucket>>(store: S) {
+    let limit = TokenBucket::per_second(1).with_burst(5);
+    let limiter = limiter(limit, store);
+    for stranger in 0..4_000 {
+        let _ = limiter.apply_at(&stranger, Request::take(5), at(START));
+    }
+    let mut refused = 0;
+    for newcomer in 0..200 {
+        let key = 1_000_000 + newcomer;
+        let now = START - 3_600 * SECOND + newcomer * 10 * SECOND;
+        if let Some(wait) = limiter.check_at(&key, at(now)).retry_after() {
+            refused += 1;
+            assert!(ns(wait) <= SECOND, "{wait:?}");
+            assert!(
+                limiter.check_at(&key, at(now) + wait).is_allowed(),
+                "locked out"
+            );
+        }
+    }
+    assert!(refused > 0, "nobody took a debt over");
+}
+
+#[test]
+fn to_newcomers_after_a_clock_step() {
+    a_newcomer_waits_one_token_after_a_clock_step(map(128, Overflow::Inherit));
+    for ways in [Ways::Four, Ways::Eight] {
+        a_newcomer_waits_one_token_after_a_clock_step(table(128, ways, Overflow::Inherit));
     }
 }

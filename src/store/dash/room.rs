@@ -20,7 +20,6 @@ use crate::request::Request;
 use crate::store::cell::Cell;
 use crate::store::counters::Event;
 use crate::store::overflow::{Overflow, denied, of_newcomer, wants_tokens};
-use crate::time::Timestamp;
 
 /// Entries that a new key looks at in a full shard.
 const SAMPLE: usize = 16;
@@ -51,13 +50,16 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
 
         // Decide first, on a cell of its own; only a key that was charged takes a place.
         let inherited = self.evicted.get(shard, hash);
+        // One reading serves all: it comes after the loads, and nobody else moves these states under the lock, so that even a
+        // repair needs no second one.
+        let now = FixedClock(clock.now());
         let newcomer = CellOf::<A>::with_word(inherited);
-        let step = newcomer.apply(algorithm, of_newcomer(request), clock);
+        let step = newcomer.apply(algorithm, of_newcomer(request), &now);
         if step.repaired && inherited > 0 {
             self.evicted.repair(shard, hash, newcomer.word());
         }
-        let owes = inherited > 0
-            && !debt(&CellOf::<A>::with_word(inherited), algorithm, clock.now()).is_zero();
+        let owes =
+            inherited > 0 && !debt(&CellOf::<A>::with_word(inherited), algorithm, &now).is_zero();
         let count_overflow = || {
             if wants_tokens(request) {
                 self.counters.count(shard, Event::Overflowed);
@@ -76,7 +78,6 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         let is_full = table.len() >= self.keys_per_shard;
         let grows = takes_place && table.len() == table.capacity();
         if is_full || grows {
-            let now = clock.now();
             let buckets = table.buckets();
             let (mut seen, mut as_good_as_new) = (0, 0);
             let mut least_in_debt = (0, Duration::MAX);
@@ -93,7 +94,7 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
                 // SAFETY: as above; a table with a full bucket is allocated.
                 let bucket = unsafe { table.bucket(index) };
                 // SAFETY: the bucket is full, and the reference ends with this statement.
-                let debt = debt(unsafe { bucket.as_ref() }.1.get(), algorithm, now);
+                let debt = debt(unsafe { bucket.as_ref() }.1.get(), algorithm, &now);
                 if !debt.is_zero() {
                     if debt < least_in_debt.1 {
                         least_in_debt = (index, debt);
@@ -151,12 +152,12 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
 }
 
 /// How long until the state in `cell` is as good as new.
-fn debt<A, C>(cell: &C, algorithm: &A, now: Timestamp) -> Duration
+fn debt<A, C>(cell: &C, algorithm: &A, now: &FixedClock) -> Duration
 where
     A: Algorithm,
     C: Cell<A::State>,
 {
-    cell.apply(algorithm, &Request::PEEK, &FixedClock(now))
+    cell.apply(algorithm, &Request::PEEK, now)
         .decision
         .reset_after()
 }
