@@ -28,6 +28,7 @@ pub(crate) use self::window::WindowState;
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::state::State;
+use crate::store::Wire;
 use crate::time::Timestamp;
 
 /// A rate-limiting algorithm together with its parameters.
@@ -98,9 +99,17 @@ pub trait Algorithm: Debug + Send + Sync {
     }
 
     /// The first byte of the state's wire form: format version in the upper half, kind in the lower.
-    /// 0 for algorithms that are not stored remotely.
+    /// 0, the default, for algorithms that are not stored remotely. Below `0x80` they are this crate's; choose one from there
+    /// on for an algorithm of your own, and another when the meaning of its state changes.
     fn tag(&self) -> u8 {
         0
+    }
+
+    /// Bytes of the state's wire form without the tag: fewer than its words have if the last ones are always zero. 0 if
+    /// the state has none.
+    #[doc(hidden)]
+    fn wire_len(&self) -> usize {
+        <Self::State as Wire>::LEN
     }
 
     /// The same limit for a clock that counts in steps of `tick_ns`, if every duration in it is a whole number of
@@ -130,6 +139,10 @@ impl<A: Algorithm> Algorithm for &A {
 
     fn tag(&self) -> u8 {
         (**self).tag()
+    }
+
+    fn wire_len(&self) -> usize {
+        (**self).wire_len()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::algorithm::{Algorithm, TokenBucket};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
-use crate::store::{DashStore, MemoryStore, SlotState, TableStore};
+use crate::store::{AsyncStore, DashStore, MemoryStore, SlotState, Store, StoreError, TableStore};
 use crate::time::Timestamp;
 
 /// One limit for each key: client address, user, API key, tenant.
@@ -156,6 +156,91 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
         S: MemoryStore<Q, A>,
     {
         self.store.decide_at(key, &self.algorithm, request, now)
+    }
+}
+
+/// Over stores that may fail.
+impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
+    /// Asks for one token for `key`.
+    ///
+    /// # Errors
+    /// No decision was made: see [`ErrorKind`](crate::store::ErrorKind). A refusal is `Ok`.
+    pub fn try_check<Q: ?Sized>(&self, key: &Q) -> Result<Decision, StoreError>
+    where
+        K: Borrow<Q>,
+        S: Store<Q, A>,
+    {
+        self.try_apply(key, Request::ONE)
+    }
+
+    /// Answers `request` for `key`.
+    ///
+    /// # Errors
+    /// As [`try_check`](Self::try_check).
+    pub fn try_apply<Q: ?Sized>(&self, key: &Q, request: Request) -> Result<Decision, StoreError>
+    where
+        K: Borrow<Q>,
+        S: Store<Q, A>,
+    {
+        self.store.apply(key, &self.algorithm, request)
+    }
+
+    /// Forgets `key`, as if it had never been seen.
+    ///
+    /// # Errors
+    /// As [`try_check`](Self::try_check), and if the store cannot forget.
+    pub fn try_forget<Q: ?Sized>(&self, key: &Q) -> Result<(), StoreError>
+    where
+        K: Borrow<Q>,
+        S: Store<Q, A>,
+    {
+        self.store.forget(key, &self.algorithm)
+    }
+
+    /// Asks for one token for `key`.
+    ///
+    /// # Errors
+    /// As [`try_check`](Self::try_check).
+    pub fn check_async<Q: ?Sized + Sync>(
+        &self,
+        key: &Q,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send
+    where
+        K: Borrow<Q>,
+        S: AsyncStore<Q, A>,
+    {
+        self.apply_async(key, Request::ONE)
+    }
+
+    /// Answers `request` for `key`.
+    ///
+    /// # Errors
+    /// As [`try_check`](Self::try_check).
+    pub fn apply_async<Q: ?Sized + Sync>(
+        &self,
+        key: &Q,
+        request: Request,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send
+    where
+        K: Borrow<Q>,
+        S: AsyncStore<Q, A>,
+    {
+        self.store.apply_async(key, &self.algorithm, request)
+    }
+
+    /// Forgets `key`, as if it had never been seen.
+    ///
+    /// # Errors
+    /// As [`try_forget`](Self::try_forget).
+    pub fn forget_async<Q: ?Sized + Sync>(
+        &self,
+        key: &Q,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send
+    where
+        K: Borrow<Q>,
+        S: AsyncStore<Q, A>,
+    {
+        self.store.forget_async(key, &self.algorithm)
     }
 }
 

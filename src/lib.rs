@@ -88,7 +88,7 @@ mod limiter;
 mod rate;
 mod request;
 mod state;
-mod store;
+pub mod store;
 mod sync;
 mod text;
 mod time;
@@ -114,7 +114,8 @@ pub use crate::limiter::Limiter;
 pub use crate::request::{Receipt, Request};
 pub use crate::state::State;
 pub use crate::store::{
-    DashStore, InvalidCapacity, MemoryStore, Overflow, Slot, SlotState, TableStore, Ways,
+    AsyncStore, DashStore, InvalidCapacity, MemoryStore, Overflow, Slot, SlotState, Store,
+    StoreError, TableStore, Ways,
 };
 pub use crate::time::Timestamp;
 

@@ -127,6 +127,19 @@ impl Request {
         }
     }
 
+    /// The same take once more, for a wrapper that may have to ask another store. `None` for a refund: its receipt is spent
+    /// once.
+    pub(crate) const fn take_again(&self) -> Option<Self> {
+        match self {
+            Self::Take { cost, at_least, max_wait } => Some(Self::Take {
+                cost: *cost,
+                at_least: *at_least,
+                max_wait: *max_wait,
+            }),
+            Self::Refund { .. } => None,
+        }
+    }
+
     /// The same take for exactly `cost` tokens.
     pub(crate) const fn with_exact_cost(&self, cost: u64) -> Self {
         match self {

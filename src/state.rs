@@ -4,6 +4,7 @@ use core::fmt::Debug;
 
 #[cfg(feature = "alloc")]
 use crate::algorithm::LogRing;
+use crate::store::Wire;
 use crate::store::cell::{Cell, LockCell, PairCell, PairWord, WordCell};
 
 /// The state of one key: one or a few machine words, or the exact log's ring.
@@ -14,7 +15,7 @@ use crate::store::cell::{Cell, LockCell, PairCell, PairWord, WordCell};
     message = "`{Self}` cannot be the state of a rate limit",
     note = "a state is `u64`, `u128`, or an array or tuple of up to four of these"
 )]
-pub trait State: Clone + Default + Debug + Send + Sync + 'static + sealed::Sealed {
+pub trait State: Clone + Default + Debug + Wire + Send + Sync + 'static + sealed::Sealed {
     /// Where a limiter keeps it: one atomic word of 64 or 128 bits, or a lock for wider states.
     #[doc(hidden)]
     type Cell: Cell<Self>;

@@ -11,6 +11,7 @@ use super::{Algorithm, Step};
 use crate::decision::{Decision, Outcome};
 use crate::request::{MAX_LIMITS, Receipt, Request};
 use crate::state::State;
+use crate::store::Wire;
 use crate::time::{Timestamp, duration_ns};
 
 /// All of these limits, at once: an array of up to four equal algorithms, or a tuple of two to four
@@ -78,7 +79,12 @@ where
     }
 
     fn tag(&self) -> u8 {
-        0x14
+        match self.0.first().map_or(0, Algorithm::tag) {
+            // Plain buckets; `AnyAlgorithm` keeps them in two words.
+            0x11 if <A::State as Wire>::LEN == size_of::<u64>() => 0x14,
+            0 => 0,
+            _ => MIXED_TAG,
+        }
     }
 }
 
@@ -114,9 +120,18 @@ macro_rules! all_of_tuple {
             fn rescale(&self, now: Timestamp, states: &mut Self::State, old: &Self) {
                 $(self.0.$index.rescale(now, &mut states.$index, &old.0.$index);)+
             }
+
+            fn tag(&self) -> u8 {
+                let storable = [$(self.0.$index.tag()),+].iter().all(|tag| *tag != 0);
+                if storable { MIXED_TAG } else { 0 }
+            }
         }
     };
 }
+/// The tag of members that are not all plain buckets. A key space has one combination; another one of the same length is
+/// not told apart.
+const MIXED_TAG: u8 = 0x17;
+
 all_of_tuple!(2: A 0, B 1);
 all_of_tuple!(3: A 0, B 1, C 2);
 all_of_tuple!(4: A 0, B 1, C 2, D 3);

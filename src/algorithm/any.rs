@@ -104,4 +104,13 @@ impl Algorithm for AnyAlgorithm {
             Self::FixedWindow(limit) => limit.tag(),
         }
     }
+
+    /// A bucket's TAT is the upper word, and the other one zero: the same bytes as a plain bucket's.
+    fn wire_len(&self) -> usize {
+        match self {
+            Self::TokenBucket(limit) => limit.wire_len(),
+            Self::SlidingWindow(limit) => limit.wire_len(),
+            Self::FixedWindow(limit) => limit.wire_len(),
+        }
+    }
 }

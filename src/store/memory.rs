@@ -74,16 +74,26 @@ pub trait MemoryStore<K: ?Sized, A: Algorithm> {
     }
 }
 
-impl<K: ?Sized, A: Algorithm, S: MemoryStore<K, A> + ?Sized> MemoryStore<K, A> for &S {
-    fn decide(&self, key: &K, algorithm: &A, request: Request) -> Decision {
-        (**self).decide(key, algorithm, request)
-    }
+/// Pointers to stores are stores.
+macro_rules! forward {
+    ($($pointer:ty),+) => {
+        $(impl<K: ?Sized, A: Algorithm, S: MemoryStore<K, A> + ?Sized> MemoryStore<K, A> for $pointer {
+            fn decide(&self, key: &K, algorithm: &A, request: Request) -> Decision {
+                (**self).decide(key, algorithm, request)
+            }
 
-    fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision {
-        (**self).decide_at(key, algorithm, request, now)
-    }
+            fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision {
+                (**self).decide_at(key, algorithm, request, now)
+            }
 
-    fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
-        (**self).accepts(algorithm)
-    }
+            fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+                (**self).accepts(algorithm)
+            }
+        })+
+    };
 }
+forward!(&S);
+#[cfg(feature = "alloc")]
+forward!(alloc::boxed::Box<S>);
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+forward!(alloc::sync::Arc<S>);

@@ -1,0 +1,146 @@
+//! The compare-and-swap loop without its input and output.
+
+use core::time::Duration;
+
+use super::{Loaded, Swap};
+use crate::algorithm::Algorithm;
+use crate::clock::Clock;
+use crate::decision::Decision;
+use crate::request::Request;
+use crate::store::error::{ErrorKind, StoreError};
+use crate::store::wire::StateBytes;
+
+/// One request on its way through a compare-and-swap backend: says what to do next, and is told what came of it.
+///
+/// [`CasLoop`](super::CasLoop) runs it. Use it directly where that does not fit: other futures, callbacks, a simulation.
+///
+/// ```
+/// use ratekeeper::store::{CasAction, CasDriver, Loaded, StateBytes, Swap};
+/// use ratekeeper::{ManualClock, Request, TokenBucket};
+///
+/// let (clock, limit) = (ManualClock::new(), TokenBucket::per_second(1));
+/// let mut driver = CasDriver::new(&limit, Request::ONE, 16);
+/// // Load the key: nothing there.
+/// let action = driver.loaded(Loaded { state: None, version: (), now: None }, &clock)?;
+/// let CasAction::Exchange { new, keep } = action else { panic!() };
+/// // Compare and swap `driver.seen()` for `new`: it went through.
+/// let CasAction::Done(decision) = driver.exchanged(Swap::Done, &clock)? else { panic!() };
+/// assert!(decision.is_allowed());
+/// # let _ = (new, keep);
+/// # Ok::<(), ratekeeper::store::StoreError>(())
+/// ```
+#[derive(Debug)]
+pub struct CasDriver<'a, A, V> {
+    algorithm: &'a A,
+    request: Request,
+    attempts_left: u32,
+    lost: u32,
+    seen: Option<Loaded<V>>,
+    decision: Option<Decision>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum CasAction {
+    /// Read the key, and tell [`CasDriver::loaded`].
+    Load,
+    /// Write `new`, kept for at least `keep`, if the key is still as in [`CasDriver::seen`], and tell
+    /// [`CasDriver::exchanged`].
+    Exchange {
+        /// The new value.
+        new: StateBytes,
+        /// How long it must be kept.
+        keep: Duration,
+    },
+    /// Wait a moment, longer after more lost races, and then read the key.
+    BackOff {
+        /// Races lost so far, at least 2.
+        lost: u32,
+    },
+    /// This is the answer.
+    Done(Decision),
+}
+
+impl<'a, A: Algorithm, V> CasDriver<'a, A, V> {
+    /// A request that gives up after losing `max_attempts` races. The first action is [`CasAction::Load`].
+    pub const fn new(algorithm: &'a A, request: Request, max_attempts: u32) -> Self {
+        Self {
+            algorithm,
+            request,
+            attempts_left: max_attempts,
+            lost: 0,
+            seen: None,
+            decision: None,
+        }
+    }
+
+    /// What was loaded last: what an exchange must find.
+    pub const fn seen(&self) -> Option<&Loaded<V>> {
+        self.seen.as_ref()
+    }
+
+    /// The key was read. `clock` is read now if the backend has no clock of its own: after the value, as a
+    /// [repair](crate::Step::repaired) asks for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corrupt`] if the value is no state of this algorithm; [`ErrorKind::Unsupported`] if that has no wire
+    /// form.
+    pub fn loaded(
+        &mut self,
+        loaded: Loaded<V>,
+        clock: &impl Clock,
+    ) -> Result<CasAction, StoreError> {
+        let now = loaded.now.unwrap_or_else(|| clock.now());
+        let mut state = match &loaded.state {
+            Some(bytes) => bytes.decode(self.algorithm)?,
+            None => A::State::default(),
+        };
+        self.seen = Some(loaded);
+        let step = self.algorithm.step(now, &mut state, &self.request);
+        let Some(keep) = step.keep else {
+            return Ok(CasAction::Done(step.decision));
+        };
+        let new = StateBytes::encode(self.algorithm, &state)?;
+        self.decision = Some(step.decision);
+        Ok(CasAction::Exchange { new, keep })
+    }
+
+    /// The exchange was answered.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contention`] if all attempts are used up; [`ErrorKind::Config`] if no exchange was asked for.
+    pub fn exchanged(
+        &mut self,
+        swap: Swap<V>,
+        clock: &impl Clock,
+    ) -> Result<CasAction, StoreError> {
+        let Some(decision) = self.decision.take() else {
+            return Err(StoreError::new(
+                ErrorKind::Config,
+                "an exchange was answered that nobody had asked for",
+            ));
+        };
+        let fresh = match swap {
+            Swap::Done => return Ok(CasAction::Done(decision)),
+            Swap::Conflict(fresh) => fresh,
+        };
+        self.lost += 1;
+        self.attempts_left = self.attempts_left.saturating_sub(1);
+        if self.attempts_left == 0 {
+            return Err(StoreError::new(
+                ErrorKind::Contention,
+                "every exchange came too late",
+            ));
+        }
+        if self.lost > 1 {
+            return Ok(CasAction::BackOff { lost: self.lost });
+        }
+        // Against one rival, try again at once. A value without the backend's time, where it has one, is not enough:
+        // the attempts of one request must not mix clocks.
+        let uses_own_clock = self.seen.as_ref().is_some_and(|seen| seen.now.is_none());
+        match fresh {
+            Some(fresh) if fresh.now.is_some() || uses_own_clock => self.loaded(fresh, clock),
+            _ => Ok(CasAction::Load),
+        }
+    }
+}
