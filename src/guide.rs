@@ -5,3 +5,9 @@
 ///
 #[doc = include_str!("guide/stores.md")]
 pub mod stores {}
+
+/// Limits shared between servers: which backend, what to wrap around it, and what that costs.
+///
+#[cfg(feature = "alloc")]
+#[doc = include_str!("guide/shared.md")]
+pub mod shared {}

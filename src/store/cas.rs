@@ -116,3 +116,59 @@ pub trait AsyncCasStore<K: ?Sized + Sync>: Send + Sync {
         core::future::ready(Err(cannot_forget()))
     }
 }
+
+/// Pointers to backends are backends.
+macro_rules! forward {
+    ($($pointer:ty),+) => {
+        $(
+            impl<K: ?Sized, S: CasStore<K> + ?Sized> CasStore<K> for $pointer {
+                type Version = S::Version;
+
+                fn load(&self, key: &K) -> Result<Loaded<Self::Version>, StoreError> {
+                    (**self).load(key)
+                }
+
+                fn compare_exchange(
+                    &self,
+                    key: &K,
+                    seen: &Loaded<Self::Version>,
+                    new: &StateBytes,
+                    keep: Duration,
+                ) -> Result<Swap<Self::Version>, StoreError> {
+                    (**self).compare_exchange(key, seen, new, keep)
+                }
+
+                fn remove(&self, key: &K) -> Result<(), StoreError> {
+                    (**self).remove(key)
+                }
+            }
+
+            impl<K: ?Sized + Sync, S: AsyncCasStore<K> + ?Sized> AsyncCasStore<K> for $pointer {
+                type Version = S::Version;
+
+                fn load_async(&self, key: &K) -> impl Future<Output = Result<Loaded<Self::Version>, StoreError>> + Send {
+                    (**self).load_async(key)
+                }
+
+                fn compare_exchange_async(
+                    &self,
+                    key: &K,
+                    seen: &Loaded<Self::Version>,
+                    new: &StateBytes,
+                    keep: Duration,
+                ) -> impl Future<Output = Result<Swap<Self::Version>, StoreError>> + Send {
+                    (**self).compare_exchange_async(key, seen, new, keep)
+                }
+
+                fn remove_async(&self, key: &K) -> impl Future<Output = Result<(), StoreError>> + Send {
+                    (**self).remove_async(key)
+                }
+            }
+        )+
+    };
+}
+forward!(&S);
+#[cfg(feature = "alloc")]
+forward!(alloc::boxed::Box<S>);
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+forward!(alloc::sync::Arc<S>);

@@ -1,0 +1,179 @@
+//! Several decisions in one round trip.
+
+use std::collections::HashMap;
+
+use futures_util::future::join_all;
+use ratekeeper::Request;
+use ratekeeper::store::{Item, Key, StoreError};
+use redis::aio::ConnectionLike;
+use redis::{Pipeline, RedisError, Value};
+
+use crate::algorithm::{Call, RedisAlgorithm, Reply};
+use crate::error::{deadline_passed, store_error};
+use crate::store::{RedisStore, is_unknown_script};
+
+/// Commands in one pipeline at most: a larger one would fill the sockets' buffers while nobody reads.
+const MOST_COMMANDS: usize = 500;
+
+/// What one item asks of the server.
+struct Asked<'b, 'a, K: ?Sized, A> {
+    item: &'b mut Item<'a, K, A>,
+    request: Request,
+    key: Vec<u8>,
+    call: Call,
+}
+
+/// Answers all items, in pipelines.
+pub(crate) async fn apply<K, A, C>(store: &RedisStore<C>, items: &mut [Item<'_, K, A>])
+where
+    K: Key + ?Sized,
+    A: RedisAlgorithm,
+    C: ConnectionLike + Clone + Send + Sync,
+{
+    let mut asked = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(request) = item.take_request() else {
+            continue;
+        };
+        match item.algorithm().call(&request, store.grace()) {
+            Ok(call) => {
+                let key = store.namespace.key(item.key());
+                asked.push(Asked {
+                    item,
+                    request,
+                    key,
+                    call,
+                });
+            }
+            Err(error) => item.set_result(Err(error)),
+        }
+    }
+    if store.is_cluster {
+        return one_by_one(store, asked).await;
+    }
+    let deadline = tokio::time::Instant::now() + store.deadline();
+    let mut asked = asked.into_iter();
+    loop {
+        let part: Vec<_> = asked.by_ref().take(MOST_COMMANDS).collect();
+        if part.is_empty() {
+            return;
+        }
+        let results = tokio::time::timeout_at(deadline, run(store, &part)).await;
+        let results =
+            results.unwrap_or_else(|_| part.iter().map(|_| Err(deadline_passed())).collect());
+        for (one, result) in part.into_iter().zip(results) {
+            finish(one, result);
+        }
+    }
+}
+
+/// In a cluster each command finds its own node: all keys at once, the items of one key in order.
+async fn one_by_one<K, A, C>(store: &RedisStore<C>, asked: Vec<Asked<'_, '_, K, A>>)
+where
+    K: Key + ?Sized,
+    A: RedisAlgorithm,
+    C: ConnectionLike + Clone + Send + Sync,
+{
+    let mut by_key: HashMap<Vec<u8>, Vec<_>> = HashMap::new();
+    for one in asked {
+        by_key.entry(one.key.clone()).or_default().push(one);
+    }
+    join_all(by_key.into_values().map(|of_one_key| async {
+        for one in of_one_key {
+            let result = store.run(&one.key, &one.call).await;
+            finish(one, result);
+        }
+    }))
+    .await;
+}
+
+fn finish<K: ?Sized, A: RedisAlgorithm>(
+    one: Asked<'_, '_, K, A>,
+    result: Result<Reply, StoreError>,
+) {
+    let result = result.and_then(|reply| one.item.algorithm().answer(&one.request, &reply));
+    one.item.set_result(result);
+}
+
+/// One pipeline, and a second one for what the server did not run because it did not know the script.
+async fn run<K, A, C>(
+    store: &RedisStore<C>,
+    part: &[Asked<'_, '_, K, A>],
+) -> Vec<Result<Reply, StoreError>>
+where
+    K: Key + ?Sized,
+    A: RedisAlgorithm,
+    C: ConnectionLike + Clone + Send + Sync,
+{
+    let now = match store.now() {
+        Ok(now) => now,
+        Err(error) => {
+            return part
+                .iter()
+                .map(|_| Err(StoreError::new(error.kind(), error.message())))
+                .collect();
+        }
+    };
+    let mut pipeline = redis::pipe();
+    for one in part {
+        pipeline.add_command(one.call.script.by_hash(&one.key, &now, &one.call.arguments));
+    }
+    let mut results = send(store, &pipeline, part.len()).await;
+
+    let unknown =
+        |result: &Result<Value, RedisError>| result.as_ref().is_err_and(is_unknown_script);
+    let again: Vec<usize> = (0..part.len())
+        .filter(|index| unknown(&results[*index]))
+        .collect();
+    if !again.is_empty() {
+        let mut pipeline = redis::pipe();
+        let mut sent: Vec<&str> = Vec::new();
+        for one in again.iter().map(|index| &part[*index]) {
+            let Call { script, arguments } = &one.call;
+            // The first call brings the text, and those behind it find it known.
+            let command = if sent.contains(&script.hash()) {
+                script.by_hash(&one.key, &now, arguments)
+            } else {
+                sent.push(script.hash());
+                script.by_text(&one.key, &now, arguments)
+            };
+            pipeline.add_command(command);
+        }
+        for (index, result) in again.iter().zip(send(store, &pipeline, again.len()).await) {
+            results[*index] = result;
+        }
+    }
+    results
+        .into_iter()
+        .map(|result| result.map_err(store_error).and_then(Reply::new))
+        .collect()
+}
+
+/// One result for each command.
+async fn send<C>(
+    store: &RedisStore<C>,
+    pipeline: &Pipeline,
+    count: usize,
+) -> Vec<Result<Value, RedisError>>
+where
+    C: ConnectionLike + Clone + Send + Sync,
+{
+    match store
+        .connection()
+        .req_packed_commands(pipeline, 0, count)
+        .await
+    {
+        Ok(values) if values.len() == count => {
+            values.into_iter().map(Value::extract_error).collect()
+        }
+        Ok(_) => (0..count)
+            .map(|_| {
+                Err(RedisError::from((
+                    redis::ErrorKind::Parse,
+                    "replies are missing",
+                )))
+            })
+            .collect(),
+        Err(error) => vec![Err(error); count],
+    }
+}

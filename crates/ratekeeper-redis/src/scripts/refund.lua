@@ -1,0 +1,71 @@
+-- Giving tokens back to a bucket; for the refund scripts, after lattice.lua.
+
+-- The instant `span` before another, both as halves, but not before the epoch.
+local function minus(high, low, span_high, span_low)
+  high, low = high - span_high, low - span_low
+  if low < 0 then
+    high, low = high - 1, low + 2^32
+  end
+  if high < 0 then
+    return 0, 0
+  end
+  return high, low
+end
+
+local function before(high, low, other_high, other_low)
+  return high < other_high or (high == other_high and low < other_low)
+end
+
+-- The TAT after a refund, from the TAT before and from bytes of ARGV[2], big endian, I4I4 = u64, d = double:
+--   d reach, d n, d p, d short   the limit, see lattice.lua
+--   I4I4 after, I4I4 run_at      the receipt's
+--   I4I4 credit                  floor(cost·p / n)
+--   I4I4 cancelled               the same; or ceil(charged·p / n) - ceil((charged - cost)·p / n) if short = 0
+--   d credit_rest                cost·p mod n; 0 if short = 0
+-- Credits are cut to 2^64 - 1. 0 < cost <= charged.
+local function refunded(high, low, position)
+  local reach, n, p, short, after_high, after_low, run_high, run_low, credit_high, credit_low, cancelled_high,
+    cancelled_low, credit_rest = read('>ddddI4I4I4I4I4I4I4I4d', ARGV[2], position)
+  -- The lattice point at or below (high, low), less a credit of floor((cost·p + fraction) / n).
+  local function credited(span_high, span_low)
+    local back, fraction = 0, 0
+    if short > 0 then
+      back, fraction = snap(high, low, 0, n, p, short)
+      if credit_rest + fraction >= n then
+        back = back - 1
+      end
+    end
+    local new_high, new_low = minus(high, low, span_high, span_low)
+    return minus(new_high, new_low, 0, -back)
+  end
+
+  local is_last = high == after_high and low == after_low
+  local cancels = before(now_high, now_low, run_high, run_low)
+  if cancels and is_last then
+    -- A reservation that nobody stands behind: the exact state before it.
+    high, low = credited(cancelled_high, cancelled_low)
+  end
+  local debt = (high - now_high) * 2^32 + (low - now_low)
+  if debt > reach then
+    debt = reach
+    high, low = plus(now_high, now_low, reach)
+    is_last = high == after_high and low == after_low
+  end
+  if cancels or debt <= 0 or not before(now_high, now_low, after_high, after_low) then
+    return high, low
+  end
+  -- Back by the cost, but by no more than what has not refilled meanwhile: after - now. Two nanoseconds cover the
+  -- rounding of two unrelated lattice points.
+  local new_high, new_low = credited(credit_high, credit_low)
+  local least_high, least_low = minus(high, low, minus(after_high, after_low, now_high, now_low))
+  if short > 0 and not is_last then
+    least_high, least_low = plus(least_high, least_low, 2)
+  end
+  if before(new_high, new_low, least_high, least_low) then
+    new_high, new_low = least_high, least_low
+  end
+  if before(high, low, new_high, new_low) then
+    return high, low
+  end
+  return new_high, new_low
+end
