@@ -17,6 +17,8 @@
 //! * **One limit for everybody**: [`Limiter`]; it is `const` and fits a `static`.
 //! * **One limit per key**: [`KeyedLimiter`], over a [`DashStore`], a [`TableStore`] of fixed size, or your own
 //!   [`MemoryStore`]; [which one](guide::stores)? For clients known by address, [`IpKey`].
+//! * **One limit for several servers**: [`store`] has the traits, `ratekeeper-redis` and others implement them, and
+//!   [this page](guide::shared) says what to wrap around them.
 //! * **What to enforce**: [`TokenBucket`], [`SlidingWindow`], [`SlidingLog`], [`FixedWindow`], several at
 //!   once with [`All`], one named in a configuration file with [`AnyAlgorithm`], or an [`Algorithm`] of
 //!   your own. Each page states its worst case.
@@ -61,6 +63,8 @@
 //! | `quanta` | no | `QuantaClock`, about half the price of `StdClock` | `quanta` |
 //! | `tokio` | no | `TokioClock`, which obeys paused time | `tokio` (`time` only) |
 //! | `serde` | no | limits as text in any format | `serde` |
+//! | `remote` | no | `Namespace` and `HashedKeys`, for backends | `hmac`, `sha2` and their dependencies |
+//! | `conformance` | no | the test kit for authors of stores | |
 //!
 //! Without features the crate needs no allocator and, besides the core library, `portable-atomic` alone.
 #![no_std]
@@ -78,6 +82,8 @@ extern crate std;
 
 mod algorithm;
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod decision;
 pub mod guide;
 pub mod headers;

@@ -127,16 +127,20 @@ impl Request {
         }
     }
 
-    /// The same take once more, for a wrapper that may have to ask another store. `None` for a refund: its receipt is spent
-    /// once.
-    pub(crate) const fn take_again(&self) -> Option<Self> {
+    /// What was asked, for whoever answers after the request itself was given away.
+    #[inline]
+    pub(crate) const fn asked(&self) -> Asked {
         match self {
-            Self::Take { cost, at_least, max_wait } => Some(Self::Take {
+            Self::Take {
+                cost,
+                at_least,
+                max_wait,
+            } => Asked::Take {
                 cost: *cost,
                 at_least: *at_least,
                 max_wait: *max_wait,
-            }),
-            Self::Refund { .. } => None,
+            },
+            Self::Refund { cost, .. } => Asked::Refund { cost: *cost },
         }
     }
 
@@ -173,6 +177,41 @@ impl Request {
     }
 }
 
+/// A request without its receipt, which alone forbids copies of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Take {
+        cost: u64,
+        at_least: u64,
+        max_wait: Duration,
+    },
+    Refund {
+        cost: u64,
+    },
+}
+
+impl Asked {
+    /// The request once more; a refund's receipt now stands for nothing.
+    #[inline]
+    pub(crate) const fn request(self) -> Request {
+        match self {
+            Self::Take {
+                cost,
+                at_least,
+                max_wait,
+            } => Request::Take {
+                cost,
+                at_least,
+                max_wait,
+            },
+            Self::Refund { cost } => Request::Refund {
+                cost,
+                receipt: Receipt::NOTHING,
+            },
+        }
+    }
+}
+
 /// Proof of a charge, good for giving tokens back once.
 ///
 /// It is neither `Copy` nor `Clone`: using it twice could give the tokens back twice. It may be sent
@@ -203,8 +242,17 @@ pub struct Receipt {
 impl Receipt {
     /// The receipt of a request that charged nothing.
     pub(crate) const NOTHING: Self = Self::new(0, 0);
+    /// The mark of tokens that no store was charged: an instant so long ago that nothing of it can be given back.
+    pub(crate) const VOID_MARK: u64 = 0;
+    /// The mark of tokens that came from a lease; to the store itself as void as the other.
+    #[cfg(feature = "alloc")]
+    pub(crate) const LEASED_MARK: u64 = 1;
 
     /// For authors of algorithms: `charged` tokens, and a mark by which a later refund finds them.
+    ///
+    /// The marks 0 and 1 are those of tokens that a wrapper handed out
+    /// ([`FailOpen`](crate::store::FailOpen), [`Leased`](crate::store::Leased)): on a clock that counts from the Unix
+    /// epoch, a refund with one of them must give nothing back.
     #[inline]
     pub const fn new(charged: u64, mark: u64) -> Self {
         let mut marks = [0; MAX_LIMITS];
@@ -226,6 +274,12 @@ impl Receipt {
     #[inline]
     pub const fn mark(&self) -> u64 {
         self.marks[0]
+    }
+
+    /// For authors of stores: the mark of the limit at `index` of several, 0 if there are not so many.
+    #[inline]
+    pub const fn mark_of(&self, index: usize) -> u64 {
+        if index < MAX_LIMITS { self.marks[index] } else { 0 }
     }
 
     /// For authors of algorithms: the instant, in nanoseconds, before which the work this receipt
@@ -265,6 +319,19 @@ mod tests {
     fn at_least_never_exceeds_the_cost() {
         assert_eq!(Request::up_to(3).at_least(9), Request::take(3));
         assert_eq!(Request::up_to(0), Request::PEEK);
+    }
+
+    #[test]
+    fn what_was_asked_is_the_request_without_its_receipt() {
+        let take = || {
+            Request::up_to(7)
+                .at_least(3)
+                .or_wait(Duration::from_secs(2))
+        };
+        assert_eq!(take().asked().request(), take());
+        let refund = Request::refund(7, Receipt::new(7, 9));
+        let again = Request::refund(7, Receipt::NOTHING);
+        assert_eq!(refund.asked().request(), again);
     }
 
     #[test]

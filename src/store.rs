@@ -9,6 +9,32 @@
 //!
 //! [`DashStore`] and [`TableStore`] implement the first three. [`Store`]'s page is the contract, [`StateBytes`] the form in
 //! which states leave the process, [`Key`] that of keys.
+//!
+//! # Wrappers
+//! Stores around stores. None is looser than its page says, all pass batches on as batches, and what they answer in place of
+//! a store that fails is marked ([`Decision::is_degraded`](crate::Decision::is_degraded)).
+//!
+//! | wrapper | adds |
+//! |---|---|
+//! | [`DenyCache`] | refused clients are told again without a round trip |
+//! | [`FailOpen`], [`FailClosed`], [`Fallback`] | an answer when the store has none: yes, no, or another store's |
+//! | [`Breaker`] | a store that is down is not asked |
+//! | [`Deadline`] | an error in time (async) |
+//! | [`Leased`] | many requests for one round trip |
+//! | [`Sharded`] | several backends as one |
+//! | `HashedKeys` (feature `remote`) | the backend does not learn who the clients are |
+//! | [`WithLimit`] | a limit of its own, such as this process's share |
+//!
+//! Nested from the outside in like this, each leaving out what is not needed:
+//!
+//! ```text
+//! DenyCache( FailOpen( Breaker( Deadline( Leased( HashedKeys( store ))))))
+//! DenyCache( Fallback( Sharded( [Breaker( Deadline( Leased( store ))), …] ), local ))
+//! ```
+//!
+//! What costs nothing comes first. The deadline lies inside the breaker, which counts what passes it, and around the lease,
+//! whose own answers need no timer. Errors are answered outside of the breaker, which must see them, and inside the cache, which
+//! does not remember answers in place of the store. Each shard has a breaker of its own, or one that is down would shut all.
 
 mod async_store;
 mod batch;
@@ -32,6 +58,7 @@ mod prefetch;
 mod ready;
 mod table;
 mod wire;
+mod wrap;
 
 pub use self::async_store::AsyncStore;
 pub use self::batch::Item;
@@ -50,3 +77,8 @@ pub use self::ready::Ready;
 pub use self::table::{Slot, SlotState, TableStore, Ways};
 pub use self::wire::StateBytes;
 pub(crate) use self::wire::Wire;
+pub use self::wrap::{Breaker, BreakerState, Deadline, FailClosed, FailOpen};
+#[cfg(feature = "alloc")]
+pub use self::wrap::{DenyCache, Fallback, InvalidShards, Leased, Sharded, WithLimit};
+#[cfg(feature = "remote")]
+pub use self::wrap::{HashedKey, HashedKeys, InvalidSecret};

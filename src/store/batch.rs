@@ -3,11 +3,12 @@
 use super::error::{ErrorKind, StoreError};
 use crate::algorithm::Algorithm;
 use crate::decision::Decision;
-use crate::request::Request;
+use crate::request::{Asked, Request};
 
 /// One of several requests for [`Store::apply_batch`](super::Store::apply_batch): what is asked, and then the answer.
 ///
-/// ```
+#[cfg_attr(feature = "std", doc = "```")]
+#[cfg_attr(not(feature = "std"), doc = "```ignore")]
 /// use ratekeeper::store::{Item, Ready, Store};
 /// use ratekeeper::{Request, TableStore, TokenBucket};
 ///
@@ -24,6 +25,7 @@ use crate::request::Request;
 pub struct Item<'a, K: ?Sized, A> {
     key: &'a K,
     algorithm: &'a A,
+    asked: Asked,
     request: Option<Request>,
     result: Option<Result<Decision, StoreError>>,
 }
@@ -34,6 +36,7 @@ impl<'a, K: ?Sized, A: Algorithm> Item<'a, K, A> {
         Self {
             key,
             algorithm,
+            asked: request.asked(),
             request: Some(request),
             result: None,
         }
@@ -70,13 +73,42 @@ impl<'a, K: ?Sized, A: Algorithm> Item<'a, K, A> {
     /// No decision was made. An item that no store has answered is [`ErrorKind::NotExecuted`] if it still holds its request,
     /// and [`ErrorKind::Unknown`] if it was given away.
     pub fn into_result(self) -> Result<Decision, StoreError> {
-        self.result.unwrap_or_else(|| {
-            let kind = if self.request.is_some() {
-                ErrorKind::NotExecuted
-            } else {
-                ErrorKind::Unknown
-            };
-            Err(StoreError::new(kind, "the batch was given up"))
-        })
+        let kind = self.unanswered();
+        self.result
+            .unwrap_or_else(|| Err(StoreError::new(kind, "the batch was given up")))
+    }
+
+    /// What was asked, also after the request was taken.
+    pub(crate) const fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// Whether the request is still there to be taken.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.request.is_some()
+    }
+
+    /// Why there is no decision; `None` if there is one.
+    pub(crate) const fn error_kind(&self) -> Option<ErrorKind> {
+        match &self.result {
+            Some(Ok(_)) => None,
+            Some(Err(error)) => Some(error.kind()),
+            None => Some(self.unanswered()),
+        }
+    }
+
+    /// Answers in place of the store, which must not be asked any more.
+    pub(crate) fn answer(&mut self, result: Result<Decision, StoreError>) {
+        self.request = None;
+        self.result = Some(result);
+    }
+
+    /// What it means that there is no answer: nothing happened unless a store has taken the request.
+    const fn unanswered(&self) -> ErrorKind {
+        if self.request.is_some() {
+            ErrorKind::NotExecuted
+        } else {
+            ErrorKind::Unknown
+        }
     }
 }

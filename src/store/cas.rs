@@ -42,6 +42,7 @@ pub enum Swap<V> {
 /// * `compare_exchange` writes if and only if the key's value is still the one in `seen`, and sets its time to live to at
 ///   least `keep` in the same atomic step; rounded up, never endless.
 /// * Comparing by value suffices: equal bytes mean equal future behaviour.
+/// * An exchange is under way for less than a minute; give it a deadline.
 /// * A value that has expired is absent.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ mod bucket;
 mod clocks;
 mod keyed;
 mod rates;
+mod stores;
 mod waiting;
 mod windows;
 
@@ -31,6 +32,7 @@ fn every_scenario_has_its_right_answer() {
         clocks::ROWS,
         keyed::ROWS,
         rates::ROWS,
+        stores::ROWS,
         waiting::ROWS,
         windows::ROWS,
         ELSEWHERE,
@@ -72,18 +74,9 @@ fn every_scenario_has_its_right_answer() {
 }
 
 const ELSEWHERE: &[Row] = &[
-    Elsewhere(
-        "S18",
-        "there is no time to live to lose: states in memory are pruned by content",
-    ),
     Elsewhere("S27", "no algorithm here refills at intervals"),
     Elsewhere("S28", "no algorithm here refills at intervals"),
-    Elsewhere("S34", "remote stores"),
-    Elsewhere("S35", "remote stores"),
-    Elsewhere("S36", "fallback stores"),
-    Elsewhere("S38", "stores with a time to live"),
     Elsewhere("S44", "jitter is the caller's"),
-    Elsewhere("S47", "leases"),
     Elsewhere(
         "F08",
         "no queue to be unfair: a place in line is an instant (S25, F06)",

@@ -10,6 +10,13 @@ use crate::request::Request;
 use crate::store::error::{ErrorKind, StoreError};
 use crate::store::wire::StateBytes;
 
+/// How long an exchange may be under way.
+///
+/// States are kept so much longer than they matter. Otherwise those that were written since an absent key was loaded could be
+/// over and gone when its exchange arrives, which would find the key absent, as expected, and charge the request to an
+/// instant at which others have been served already.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
 /// One request on its way through a compare-and-swap backend: says what to do next, and is told what came of it.
 ///
 /// [`CasLoop`](super::CasLoop) runs it. Use it directly where that does not fit: other futures, callbacks, a simulation.
@@ -49,7 +56,8 @@ pub enum CasAction {
     Exchange {
         /// The new value.
         new: StateBytes,
-        /// How long it must be kept.
+        /// How long it must be kept: as long as it matters, and a minute longer, so that no exchange that was delayed for
+        /// less takes a key that is absent again for one that never changed.
         keep: Duration,
     },
     /// Wait a moment, longer after more lost races, and then read the key.
@@ -101,6 +109,7 @@ impl<'a, A: Algorithm, V> CasDriver<'a, A, V> {
             return Ok(CasAction::Done(step.decision));
         };
         let new = StateBytes::encode(self.algorithm, &state)?;
+        let keep = keep.saturating_add(LONGEST_DELAY);
         self.decision = Some(step.decision);
         Ok(CasAction::Exchange { new, keep })
     }

@@ -1,0 +1,243 @@
+//! Asking another store while the first one is out of reach.
+
+use alloc::vec::Vec;
+
+use super::fail::{ErrorCount, degraded, fresh, is_answered};
+use super::part::Part;
+use crate::algorithm::Algorithm;
+use crate::decision::Decision;
+use crate::request::{Asked, Request};
+use crate::store::async_store::AsyncStore;
+use crate::store::batch::Item;
+use crate::store::blocking::Store;
+use crate::store::error::{ErrorKind, StoreError};
+
+/// When the first store fails, asks the second: a store of this process, usually.
+///
+/// The second store is asked under the same limit, so `n` processes without their shared store let pass `n` limits. Where
+/// that is too much, give it this process's share, in [`WithLimit`](crate::store::WithLimit):
+///
+/// ```
+/// # #[cfg(feature = "dashmap")] {
+/// use ratekeeper::store::{ErrorKind, Fallback, Store, StoreError, WithLimit};
+/// use ratekeeper::{Algorithm, DashStore, Decision, Request, TokenBucket};
+///
+/// struct Down;
+///
+/// impl<A: Algorithm> Store<str, A> for Down {
+///     fn apply(&self, _: &str, _: &A, _: Request) -> Result<Decision, StoreError> {
+///         Err(StoreError::new(ErrorKind::NotExecuted, "connection refused"))
+///     }
+/// }
+///
+/// let local = WithLimit::new(DashStore::<String>::new(), TokenBucket::per_second(1));
+/// let store = Fallback::new(Down, local);
+/// let limit = TokenBucket::per_second(10); // of ten processes together
+/// let ask = || store.apply("alice", &limit, Request::ONE).unwrap();
+/// assert!(ask().is_degraded());
+/// assert!(!ask().is_allowed());
+/// # }
+/// ```
+///
+/// # Bound
+/// What the first store lets pass, plus what the second does while the first fails.
+///
+/// # Consistency
+/// The two know nothing of each other: each outage begins with what the second remembers of the last one, and ends with what
+/// the first does. A request that the first may have counted ([`ErrorKind::Unknown`]) is counted by the second as well.
+///
+/// # Errors
+/// If both fail, the first store's error. An [`Unsupported`](ErrorKind::Unsupported) of the first is not answered, for it is a
+/// mistake in the program; a denial is no error and stays. [`forget`](Store::forget) forgets the key in both, and fails when
+/// the first does.
+///
+/// The second's answers are [degraded](Decision::is_degraded). Their receipts give nothing back, to either store. A refund that
+/// the first cannot take is allowed and lost: the second never charged for it, and the key waits longer than it would have
+/// to, at most for what it gave back.
+#[derive(Debug)]
+pub struct Fallback<P, S> {
+    first: P,
+    second: S,
+    errors: ErrorCount,
+}
+
+impl<P, S> Fallback<P, S> {
+    /// Asks `second` when `first` fails.
+    pub const fn new(first: P, second: S) -> Self {
+        Self {
+            first,
+            second,
+            errors: ErrorCount::new(),
+        }
+    }
+
+    /// The store that is asked first.
+    pub const fn first(&self) -> &P {
+        &self.first
+    }
+
+    /// The store that is asked when the first fails.
+    pub const fn second(&self) -> &S {
+        &self.second
+    }
+
+    /// How many of the first store's errors were answered in its place.
+    pub fn errors_answered(&self) -> u64 {
+        self.errors.count()
+    }
+
+    /// What kind of error the last of them was; `None` if there was none.
+    pub fn last_error(&self) -> Option<ErrorKind> {
+        self.errors.last()
+    }
+
+    /// What to do about the first store's answer.
+    fn after_first<A: Algorithm>(
+        &self,
+        algorithm: &A,
+        asked: Asked,
+        result: Result<Decision, StoreError>,
+    ) -> Next {
+        match (result, asked) {
+            (Err(error), Asked::Take { .. }) if is_answered(error.kind()) => {
+                Next::AskSecond(asked.request(), error)
+            }
+            (Err(error), Asked::Refund { .. }) if is_answered(error.kind()) => {
+                self.errors.add(error.kind());
+                Next::Settled(Ok(degraded(fresh(algorithm, &asked.request()))))
+            }
+            (settled, _) => Next::Settled(settled),
+        }
+    }
+
+    fn after_second(
+        &self,
+        first: StoreError,
+        second: Result<Decision, StoreError>,
+    ) -> Result<Decision, StoreError> {
+        match second {
+            Ok(decision) => {
+                self.errors.add(first.kind());
+                Ok(degraded(decision))
+            }
+            Err(_) => Err(first),
+        }
+    }
+
+    /// Settles what the first store has answered; the rest is what the second is asked, with the first's errors.
+    fn unanswered<'a, K: ?Sized, A: Algorithm>(
+        &self,
+        first: Part<'a, K, A>,
+        items: &mut [Item<'a, K, A>],
+    ) -> (Part<'a, K, A>, Vec<StoreError>) {
+        let (mut second, mut errors) = (Part::new(), Vec::new());
+        for (place, result) in first.into_results() {
+            let Some(item) = items.get_mut(place) else {
+                continue;
+            };
+            match self.after_first(item.algorithm(), item.asked(), result) {
+                Next::Settled(result) => item.set_result(result),
+                Next::AskSecond(request, error) => {
+                    second.push(place, item.key(), item.algorithm(), request);
+                    errors.push(error);
+                }
+            }
+        }
+        (second, errors)
+    }
+
+    fn settle<K: ?Sized, A: Algorithm>(
+        &self,
+        second: Part<'_, K, A>,
+        errors: Vec<StoreError>,
+        items: &mut [Item<'_, K, A>],
+    ) {
+        for ((place, result), error) in second.into_results().zip(errors) {
+            if let Some(item) = items.get_mut(place) {
+                item.set_result(self.after_second(error, result));
+            }
+        }
+    }
+}
+
+enum Next {
+    Settled(Result<Decision, StoreError>),
+    AskSecond(Request, StoreError),
+}
+
+impl<K, A, P, S> Store<K, A> for Fallback<P, S>
+where
+    K: ?Sized,
+    A: Algorithm,
+    P: Store<K, A>,
+    S: Store<K, A>,
+{
+    fn apply(&self, key: &K, algorithm: &A, request: Request) -> Result<Decision, StoreError> {
+        let asked = request.asked();
+        let result = self.first.apply(key, algorithm, request);
+        match self.after_first(algorithm, asked, result) {
+            Next::Settled(result) => result,
+            Next::AskSecond(request, error) => {
+                self.after_second(error, self.second.apply(key, algorithm, request))
+            }
+        }
+    }
+
+    fn apply_batch(&self, items: &mut [Item<'_, K, A>]) {
+        let mut first = Part::all(items);
+        self.first.apply_batch(&mut first.items);
+        let (mut second, errors) = self.unanswered(first, items);
+        if !second.is_empty() {
+            self.second.apply_batch(&mut second.items);
+            self.settle(second, errors, items);
+        }
+    }
+
+    fn forget(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        let result = self.first.forget(key, algorithm);
+        // What the second cannot forget only makes it stricter.
+        let _ = self.second.forget(key, algorithm);
+        result
+    }
+}
+
+impl<K, A, P, S> AsyncStore<K, A> for Fallback<P, S>
+where
+    K: ?Sized + Sync,
+    A: Algorithm,
+    P: AsyncStore<K, A>,
+    S: AsyncStore<K, A>,
+{
+    async fn apply_async(
+        &self,
+        key: &K,
+        algorithm: &A,
+        request: Request,
+    ) -> Result<Decision, StoreError> {
+        let asked = request.asked();
+        let result = self.first.apply_async(key, algorithm, request).await;
+        match self.after_first(algorithm, asked, result) {
+            Next::Settled(result) => result,
+            Next::AskSecond(request, error) => {
+                let second = self.second.apply_async(key, algorithm, request).await;
+                self.after_second(error, second)
+            }
+        }
+    }
+
+    async fn apply_batch_async(&self, items: &mut [Item<'_, K, A>]) {
+        let mut first = Part::all(items);
+        self.first.apply_batch_async(&mut first.items).await;
+        let (mut second, errors) = self.unanswered(first, items);
+        if !second.is_empty() {
+            self.second.apply_batch_async(&mut second.items).await;
+            self.settle(second, errors, items);
+        }
+    }
+
+    async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        let result = self.first.forget_async(key, algorithm).await;
+        let _ = self.second.forget_async(key, algorithm).await;
+        result
+    }
+}
