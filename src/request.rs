@@ -279,7 +279,11 @@ impl Receipt {
     /// For authors of stores: the mark of the limit at `index` of several, 0 if there are not so many.
     #[inline]
     pub const fn mark_of(&self, index: usize) -> u64 {
-        if index < MAX_LIMITS { self.marks[index] } else { 0 }
+        if index < MAX_LIMITS {
+            self.marks[index]
+        } else {
+            0
+        }
     }
 
     /// For authors of algorithms: the instant, in nanoseconds, before which the work this receipt

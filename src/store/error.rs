@@ -50,7 +50,8 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Whether the store was out of reach: [`NotExecuted`](Self::NotExecuted) or [`Unknown`](Self::Unknown). Breakers
-    /// count these; the other kinds say that the store is alive.
+    /// count these. [`Unsupported`](Self::Unsupported) says nothing of the store's health, and the other kinds that it is
+    /// alive.
     pub const fn is_outage(self) -> bool {
         matches!(self, Self::NotExecuted | Self::Unknown)
     }

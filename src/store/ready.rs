@@ -14,7 +14,8 @@ use crate::time::Timestamp;
 ///
 /// Our own stores are all three already; this is for those of others.
 ///
-/// ```
+#[cfg_attr(feature = "std", doc = "```")]
+#[cfg_attr(not(feature = "std"), doc = "```ignore")]
 /// use ratekeeper::store::Ready;
 /// use ratekeeper::{KeyedLimiter, TableStore, TokenBucket};
 ///
