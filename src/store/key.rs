@@ -180,3 +180,79 @@ tuples! {
     A 0, B 1, C 2;
     A 0, B 1, C 2, D 3;
 }
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use alloc::borrow::ToOwned;
+    use alloc::vec;
+
+    use super::*;
+
+    fn alone(key: &(impl Key + ?Sized)) -> Vec<u8> {
+        let mut out = Vec::new();
+        key.write_alone(&mut |part| out.extend_from_slice(part));
+        out
+    }
+
+    fn followed(key: &(impl Key + ?Sized)) -> Vec<u8> {
+        let mut out = Vec::new();
+        key.write(&mut |part| out.extend_from_slice(part));
+        out
+    }
+
+    #[test]
+    fn owned_and_borrowed_keys_write_the_same() {
+        let text = String::from("a\u{e9}");
+        assert_eq!(alone(&text), "a\u{e9}".as_bytes());
+        assert_eq!(alone(&Cow::Borrowed("a")), alone("a"));
+        assert_eq!(alone(&Arc::<str>::from("a")), alone("a"));
+        assert_eq!(alone(&Box::new(7_u8)), alone(&7_u64));
+        assert_eq!(alone(&vec![1_u8, 2]), alone(&[1_u8, 2]));
+        assert_eq!(followed(&vec![1_u8, 2]), followed([1_u8, 2].as_slice()));
+        assert_eq!(followed(&text), followed(text.as_str()));
+    }
+
+    #[test]
+    fn addresses_and_numbers_are_written_as_they_are_read() {
+        assert_eq!(
+            alone(&i128::MIN),
+            b"-170141183460469231731687303715884105728"
+        );
+        assert_eq!(alone(&u64::MAX), b"18446744073709551615");
+        let address: IpAddr = "2001:db8::1:2".parse().unwrap();
+        assert_eq!(alone(&address), b"2001:db8::1:2");
+        assert_eq!(alone(&IpKey::from(address)), b"2001:db8::");
+        assert_eq!(alone(&('x', true)), b"x\xfftrue\xff");
+    }
+
+    /// Parts that run into each other must not: every way to cut a text in two is another key.
+    #[test]
+    fn no_key_is_the_beginning_of_another() {
+        let parts: Vec<String> = ["", "1", "11", ":", "1:", "\u{7f}", "a\0"]
+            .map(ToOwned::to_owned)
+            .to_vec();
+        let mut seen = Vec::new();
+        for first in &parts {
+            for second in &parts {
+                seen.push(alone(&(first, second)));
+                seen.push(alone(&(
+                    first.as_bytes().to_vec(),
+                    second.as_bytes().to_vec(),
+                )));
+                seen.push(alone(&(first, second.as_bytes().to_vec(), 1_u8)));
+            }
+        }
+        // Keys of one type: the three kinds above are looked at each on its own.
+        for kind in 0..3 {
+            let keys: Vec<_> = seen.iter().skip(kind).step_by(3).collect();
+            for (index, one) in keys.iter().enumerate() {
+                for other in keys.iter().skip(index + 1) {
+                    assert!(
+                        !other.starts_with(one) && !one.starts_with(other),
+                        "{one:x?} {other:x?}"
+                    );
+                }
+            }
+        }
+    }
+}

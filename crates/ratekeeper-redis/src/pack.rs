@@ -1,5 +1,7 @@
 //! Arguments as the scripts read them: big-endian fields in one string.
 
+use std::time::Duration;
+
 /// Fields in order, as `struct.unpack` takes them apart.
 #[derive(Debug)]
 pub(crate) struct Packed(Vec<u8>);
@@ -20,6 +22,12 @@ impl Packed {
     #[must_use]
     pub(crate) fn number(self, value: impl Into<u128>) -> Self {
         self.double(exact_double(value.into()))
+    }
+
+    /// `d`: how many milliseconds a key outlives its state. At least 1, since a key that is to live for 0 ms is an error.
+    #[must_use]
+    pub(crate) fn grace(self, grace: Duration) -> Self {
+        self.number(grace.as_millis().max(1))
     }
 
     /// `d`, for what is no count.

@@ -43,7 +43,7 @@ pub(super) fn call<'l>(
         Some(code) => (take, Packed::new().byte(code)),
         None => (give_back, Packed::new()),
     };
-    let mut packed = packed.number(grace.as_millis());
+    let mut packed = packed.grace(grace);
     for (index, limit) in limits.into_iter().enumerate() {
         let numbers = Numbers::of(limit)?;
         packed = numbers.pack_op(numbers.pack(packed), &op, index);

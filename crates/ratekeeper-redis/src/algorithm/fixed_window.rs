@@ -22,7 +22,7 @@ impl RedisAlgorithm for FixedWindow {
         let window_ns = window_ns(self.window())?;
         let packed = Packed::new()
             .byte(op.code())
-            .number(grace.as_millis())
+            .grace(grace)
             .number(self.limit())
             .number(window_ns);
         let packed = if self.is_anchored() {

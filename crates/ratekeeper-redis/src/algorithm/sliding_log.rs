@@ -44,7 +44,7 @@ impl RedisAlgorithm for SlidingLog {
             _ => return Err(unknown_request()),
         };
         let packed = packed
-            .number(grace.as_millis())
+            .grace(grace)
             .number(self.limit())
             .number(window_us)
             .number(cost);

@@ -28,7 +28,7 @@ impl RedisAlgorithm for SlidingWindow {
         let window_ns = window_ns(self.window())?;
         let packed = Packed::new()
             .byte(op.code())
-            .number(grace.as_millis())
+            .grace(grace)
             .number(self.limit())
             .number(window_ns);
         Ok(Call::new(&SCRIPT, vec![op.pack(packed).into_argument()]))
