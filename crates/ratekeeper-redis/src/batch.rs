@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use ratekeeper::Request;
 use ratekeeper::store::{Item, Key, StoreError};
 use redis::aio::ConnectionLike;
-use redis::{Pipeline, RedisError, Value};
+use redis::{Cmd, Pipeline, RedisError, Value};
 
 use crate::algorithm::{Call, RedisAlgorithm, Reply};
 use crate::error::{deadline_passed, store_error};
@@ -114,9 +114,19 @@ where
                 .collect();
         }
     };
+    let first = &part[0].call.script;
+    // With several scripts, one that the server does not know would be run after others that follow it, perhaps on its key.
+    let are_mixed = part
+        .iter()
+        .any(|one| one.call.script.hash() != first.hash());
+    let mut texts = Texts::default();
     let mut pipeline = redis::pipe();
     for one in part {
-        pipeline.add_command(one.call.script.by_hash(&one.key, &now, &one.call.arguments));
+        pipeline.add_command(if are_mixed {
+            texts.command(one, &now)
+        } else {
+            one.call.script.by_hash(&one.key, &now, &one.call.arguments)
+        });
     }
     let mut results = send(store, &pipeline, part.len()).await;
 
@@ -126,18 +136,10 @@ where
         .filter(|index| unknown(&results[*index]))
         .collect();
     if !again.is_empty() {
+        let mut texts = Texts::default();
         let mut pipeline = redis::pipe();
-        let mut sent: Vec<&str> = Vec::new();
-        for one in again.iter().map(|index| &part[*index]) {
-            let Call { script, arguments } = &one.call;
-            // The first call brings the text, and those behind it find it known.
-            let command = if sent.contains(&script.hash()) {
-                script.by_hash(&one.key, &now, arguments)
-            } else {
-                sent.push(script.hash());
-                script.by_text(&one.key, &now, arguments)
-            };
-            pipeline.add_command(command);
+        for index in &again {
+            pipeline.add_command(texts.command(&part[*index], &now));
         }
         for (index, result) in again.iter().zip(send(store, &pipeline, again.len()).await) {
             results[*index] = result;
@@ -147,6 +149,23 @@ where
         .into_iter()
         .map(|result| result.map_err(store_error).and_then(Reply::new))
         .collect()
+}
+
+/// The scripts whose texts a pipeline brings along: with the first call of each, so that those behind it find it known.
+#[derive(Default)]
+struct Texts<'c> {
+    sent: Vec<&'c str>,
+}
+
+impl<'c> Texts<'c> {
+    fn command<K: ?Sized, A>(&mut self, one: &'c Asked<'_, '_, K, A>, now: &[u8]) -> Cmd {
+        let Call { script, arguments } = &one.call;
+        if self.sent.contains(&script.hash()) {
+            return script.by_hash(&one.key, now, arguments);
+        }
+        self.sent.push(script.hash());
+        script.by_text(&one.key, now, arguments)
+    }
 }
 
 /// One result for each command.
