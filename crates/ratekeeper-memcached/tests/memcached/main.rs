@@ -1,0 +1,18 @@
+//! The store against real servers.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "servers and deadlines live in real time"
+)]
+
+mod batches;
+mod decisions;
+mod dropped_futures;
+mod eviction;
+mod expiry;
+mod keys;
+mod misunderstandings;
+mod outages;
+mod skew;
+mod support;
+mod turns;
+mod values;
