@@ -29,7 +29,7 @@ impl CustomStore {
         }
         // A task of its own: it goes on when the caller is dropped, and all timers are where the runtime's wheels turn.
         let answers = Arc::clone(&self.server).serve(message);
-        match tokio::spawn(tokio::time::timeout(Duration::from_secs(u64::MAX / 4), answers)).await {
+        match tokio::spawn(tokio::time::timeout(DEADLINE, answers)).await {
             Ok(Ok(Some(answers))) => Ok(answers),
             Ok(Err(_)) => Err(StoreError::new(ErrorKind::Unknown, "no answer in time")),
             _ => Err(StoreError::new(ErrorKind::Unknown, "connection lost")),

@@ -60,8 +60,9 @@ impl MemcachedCas {
     /// How long a decision may take unless told otherwise.
     pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
 
-    /// The longest deadline; a longer one is this one.
-    const LONGEST_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The longest deadline; a longer one is this one. States are kept a minute longer than they matter, so that no exchange
+    /// that was delayed for less finds nothing where there was something meanwhile.
+    const LONGEST_DEADLINE: Duration = Duration::from_secs(60);
 
     /// How far the clocks of processes may differ unless told otherwise.
     pub const DEFAULT_MAX_SKEW: Duration = Duration::from_secs(1);
@@ -90,7 +91,7 @@ impl MemcachedCas {
         })
     }
 
-    /// Changes how long a decision or a batch may take, connecting and lost races included; a day at most. In a
+    /// Changes how long a decision or a batch may take, connecting and lost races included; a minute at most. In a
     /// [`CasLoop`](ratekeeper::store::CasLoop) it is each request to memcached that may take so long.
     #[must_use]
     pub const fn with_deadline(mut self, deadline: Duration) -> Self {

@@ -60,15 +60,15 @@ where
             Err(error) => item.set_result(Err(error)),
         }
     }
-    let due = store.due();
     if store.now().is_some() {
         // An item that must be asked again would be executed after those that stand behind it.
         for one in asked {
-            let result = store.run(&one.key, &one.call, due).await;
+            let result = store.run(&one.key, &one.call, store.due()).await;
             one.finish(result);
         }
         return;
     }
+    let due = store.due();
     let prepared = timeout_at(due, prepare(store, &asked)).await;
     let (ready, statements) = match prepared.unwrap_or_else(|_| Err(no_connection_yet())) {
         Ok(Some(prepared)) => prepared,
