@@ -60,9 +60,12 @@ impl<C> RedisStore<C> {
         self
     }
 
-    /// Tells time by `clock`, in nanoseconds since the Unix epoch, instead of by the server: for tests and replays. All
-    /// processes must then agree on the time. Keys live `grace` longer than needed, because the server still expires them by
-    /// its own clock: make it longer than the two can differ.
+    /// Tells time by `clock`, in nanoseconds since the Unix epoch, instead of by the server: for tests and replays, with one
+    /// clock for all processes. Clocks that differ by more than a token's time would undo each other's decisions, and a
+    /// reading is sent along with the request, so that others may overtake it.
+    ///
+    /// Keys live `grace` longer than needed, because the server still expires them by its own clock: make it longer than the
+    /// two can differ.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock + Send + Sync>, grace: Duration) -> Self {
         self.clock = Some(clock);
