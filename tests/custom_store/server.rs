@@ -80,7 +80,7 @@ impl Server {
     }
 
     fn run<A: Remote>(&self, key: &[u8], mut fields: &[u8]) -> Option<Vec<u8>> {
-        let limit = A::parse(str::from_utf8(get(&mut fields)?).ok()?)?;
+        let limit = A::parse(std::str::from_utf8(get(&mut fields)?).ok()?)?;
         let is_take = get(&mut fields)? == [1];
         let mut numbers = [0; 6];
         for number in &mut numbers {

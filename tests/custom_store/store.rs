@@ -65,9 +65,9 @@ impl CustomStore {
         request: &Request,
     ) -> Result<Decision, StoreError> {
         let corrupt = |message| StoreError::new(ErrorKind::Corrupt, message);
-        match answer.split_off_first() {
-            Some(&DONE) => {}
-            Some(&WRONG) => return Err(corrupt("the value is no state of this algorithm")),
+        match answer.split_first() {
+            Some((&DONE, rest)) => answer = rest,
+            Some((&WRONG, _)) => return Err(corrupt("the value is no state of this algorithm")),
             _ => {
                 return Err(StoreError::new(
                     ErrorKind::Unsupported,
