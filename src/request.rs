@@ -29,7 +29,8 @@ pub enum Request {
         /// The smallest grant the caller accepts. Equal to `cost`: all or nothing. Zero: never
         /// refused, possibly granted nothing.
         at_least: u64,
-        /// How long the caller would wait for its turn; the limit's own `max_wait` caps it.
+        /// How long the caller would wait for its turn; the limit's own `max_wait` caps it. Exactly [`Duration::MAX`] with an
+        /// `at_least` of 0 is a charge (see [`Request::at_least`]): whoever sends a request elsewhere must not cut it.
         max_wait: Duration,
     },
     /// Give back tokens that were charged before.
@@ -307,9 +308,10 @@ impl Receipt {
         Self::new(self.charged, self.marks[index]).with_run_at_ns(self.run_at_ns)
     }
 
-    /// Collects the marks of several limits, in order.
+    /// For authors of stores: the marks of several limits, in order; see [`mark_of`](Self::mark_of).
     #[inline]
-    pub(crate) const fn with_marks(mut self, marks: [u64; MAX_LIMITS]) -> Self {
+    #[must_use]
+    pub const fn with_marks(mut self, marks: [u64; 4]) -> Self {
         self.marks = marks;
         self
     }

@@ -14,7 +14,8 @@ pub enum Need {
     FixedWindows,
     /// [`Subject::several`](super::Subject::several).
     Several,
-    /// [`Subject::logs`](super::Subject::logs).
+    /// [`Subject::logs`](super::Subject::logs). An exact log has no fixed size and so no wire form: stores that keep bytes
+    /// lack it.
     Logs,
     /// [`Subject::tuple_keys`](super::Subject::tuple_keys).
     TupleKeys,

@@ -85,7 +85,8 @@ pub trait Subject: Sync {
     }
 
     /// Runs a future to its end: a runtime's `block_on`. The default serves futures that need no runtime. The kit calls it
-    /// from several threads at once.
+    /// from several threads at once, and measures real time. The runtime's input, output and timers must go on while a caller
+    /// is polled: take one with threads of its own, and do not pause its time.
     fn block_on(&self, work: Work<'_>) {
         super::block_on(work);
     }
@@ -107,7 +108,7 @@ pub trait Subject: Sync {
         Duration::from_nanos(1)
     }
 
-    /// Whether a reading of [`clock`](Self::clock) can be overtaken on its way to the state: the store sends it along
+    /// Whether a reading of [`clock`](Self::clock) can be overtaken (no, by default) on its way to the state: the store sends it along
     /// with the request, and the backend uses it. For a backend's own clock that does not happen.
     fn sends_readings(&self) -> bool {
         false

@@ -33,7 +33,7 @@ use crate::request::Request;
 ///
 /// impl<K: Key + ?Sized, A: Algorithm<State = u64>> AsyncStore<K, A> for Remote {
 ///     async fn apply_async(&self, key: &K, algorithm: &A, request: Request) -> Result<Decision, StoreError> {
-///         // send key, limit and request; await the answer
+///         // Send key, limit and request; await the instant and the state that was found, and repeat the step here.
 /// #       let _ = key;
 /// #       Ok(algorithm.step(ratekeeper::Timestamp::ZERO, &mut 0, &request).decision)
 ///     }

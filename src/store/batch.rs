@@ -52,7 +52,7 @@ impl<'a, K: ?Sized, A: Algorithm> Item<'a, K, A> {
         self.algorithm
     }
 
-    /// For stores: the request, once; `None` after that.
+    /// For stores: the request, once; `None` after that, or if a wrapper has answered already. Skip such an item.
     pub fn take_request(&mut self) -> Option<Request> {
         self.request.take()
     }

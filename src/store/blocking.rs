@@ -21,10 +21,12 @@ use crate::request::Request;
 ///    loss.
 /// 4. *Never immortal*: what nobody asks for again disappears eventually. A state older than `keep` equals an absent one.
 /// 5. *A denial is `Ok`.* `Err` means that no decision was made.
-/// 6. *Undecodable values are errors* of kind [`Corrupt`](ErrorKind::Corrupt): neither overwritten nor treated as absent.
+/// 6. *Undecodable values are errors* of kind [`Corrupt`](ErrorKind::Corrupt), empty ones and values of another type of the
+///    backend's included: neither overwritten nor treated as absent.
 /// 7. *Nothing is retried* once it may have been executed: a call counts at most once, also one that ended with
 ///    [`Unknown`](ErrorKind::Unknown).
-/// 8. *Keys do not meet*: distinct keys have distinct states, and so have equal keys in distinct namespaces.
+/// 8. *Keys do not meet*: distinct keys have distinct states, and so have equal keys in distinct namespaces (`Namespace`,
+///    with the feature `remote`).
 ///
 /// # Consistency
 /// Between processes, what the backend gives: a store says whether a failover can lose writes, and how many requests too
@@ -44,7 +46,9 @@ use crate::request::Request;
 /// wrappers, which mark what they answer ([`Decision::is_degraded`]).
 ///
 /// # Implementing
-/// One method. Take the state's bytes from [`StateBytes`](super::StateBytes) and the key's from [`Key`](super::Key), and run
+/// One method. A backend that decides by itself had better answer with the instant, the state that it found and the one that it
+/// left: then [`Algorithm::step`], repeated here on the first two, is the complete decision, and the third must agree with it
+/// (or else the answer is [`Corrupt`](ErrorKind::Corrupt)). Take the state's bytes from [`StateBytes`](super::StateBytes) and the key's from [`Key`](super::Key), and run
 /// the store through the feature `conformance`'s test kit, which has a function for each clause above.
 ///
 /// # Wrappers

@@ -84,7 +84,7 @@ fn foreign_values() -> Vec<(&'static str, Vec<u8>)> {
     ])
 }
 
-/// Something under the key that is no value at all to the store is an error, too.
+/// Something under the key that is no value at all to the store is an error of kind [`ErrorKind::Corrupt`], too.
 pub fn other_types_are_errors(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "other_types_are_errors");
     let backend = kit.backend()?;

@@ -7,7 +7,7 @@ DECLARE
 BEGIN
   -- The statement's time rather than the clock's, which could not be looked up in the index. It is no later.
   DELETE FROM @schema@.states_v1 s
-    WHERE s.expires <= statement_timestamp() AND s.key = ANY (ARRAY(
+    WHERE s.key = ANY (ARRAY(
       SELECT e.key FROM @schema@.states_v1 e WHERE e.expires <= statement_timestamp()
         ORDER BY e.expires LIMIT most FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS swept = ROW_COUNT;

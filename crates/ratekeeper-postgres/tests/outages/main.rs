@@ -7,6 +7,8 @@
 mod last_words;
 
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ratekeeper::store::{AsyncStore, ErrorKind, Namespace, StoreError};
@@ -140,6 +142,31 @@ async fn no_server_at_all() {
     for _ in 0..2 {
         fails(&refusing, ErrorKind::NotExecuted).await;
     }
+}
+
+/// A server that is down, or busy coming up, is not asked by every request.
+#[tokio::test]
+async fn nobody_knocks_all_the_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let knocked = Arc::new(AtomicU32::new(0));
+    let knocks = Arc::clone(&knocked);
+    std::thread::spawn(move || {
+        for _hangs_up in listener.incoming() {
+            knocks.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let store = store(&format!("postgres://postgres@{address}/limits"), 1);
+    let begun = Instant::now();
+    for _ in 0..200 {
+        fails(&store, ErrorKind::NotExecuted).await;
+    }
+    let most = begun
+        .elapsed()
+        .div_duration_f64(Connections::<NoTls>::RETRY)
+        + 1.0;
+    let knocked = f64::from(knocked.load(Ordering::Relaxed));
+    assert!((1.0..=most).contains(&knocked), "{knocked} of {most}");
 }
 
 /// Somebody's open transaction holds the key up: the server gives up before the deadline, and nothing was counted. Other

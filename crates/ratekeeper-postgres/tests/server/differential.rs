@@ -111,7 +111,7 @@ async fn check_steps(client: &Client, cases: &[Case]) {
     for (row, case) in rows.iter().zip(cases) {
         assert_eq!(row.get::<_, Option<Vec<u8>>>(0), case.new, "{case:?}");
         assert_eq!(
-            row.get::<_, Option<bool>>(2).is_some(),
+            row.get::<_, Option<bool>>(2) == Some(true),
             case.repaired,
             "{case:?}"
         );
