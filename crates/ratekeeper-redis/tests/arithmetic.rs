@@ -32,7 +32,7 @@ impl Random {
                 self.magnitude(MOST),
                 self.magnitude(MOST),
             );
-            if self.next() % 2 == 0 {
+            if self.next().is_multiple_of(2) {
                 let most =
                     u64::try_from(u128::from(MOST) * u128::from(b) / u128::from(m)).unwrap_or(MOST);
                 let quotient = self.magnitude(most.clamp(1, MOST));

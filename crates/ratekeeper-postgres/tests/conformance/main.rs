@@ -130,7 +130,7 @@ impl Subject for Stores {
     }
 
     fn requests_per_clause(&self) -> u32 {
-        500
+        300
     }
 
     fn deadline(&self) -> Option<Duration> {
