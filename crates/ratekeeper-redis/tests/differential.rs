@@ -21,8 +21,8 @@ const STEPS: u64 = 10;
 const GRACE: Duration = Duration::from_secs(3_600);
 
 /// Full-length runs are for the server that most people have.
-fn sequences(kind: Kind) -> usize {
-    if kind == Kind::Redis { 100_000 } else { 10_000 }
+fn sequences(kind: Kind, most: usize) -> usize {
+    if kind == Kind::Redis { most } else { most / 10 }
 }
 
 /// `SplitMix64`, as in `ratekeeper::store::Jitter`.
@@ -183,6 +183,7 @@ async fn agree<A>(
     mut random_limit: impl FnMut(&mut Random) -> A,
     most: impl Fn(&A) -> u64,
     tick_ns: u64,
+    most_sequences: usize,
 ) where
     A: RedisAlgorithm,
 {
@@ -200,7 +201,7 @@ async fn agree<A>(
             .fold(7, |seed, byte| seed.wrapping_mul(131) + u64::from(byte)),
     );
     let (mut decisions, mut refusals) = (0_u64, 0_u64);
-    for round in 0..sequences(kind) / ABREAST {
+    for round in 0..sequences(kind, most_sequences) / ABREAST {
         let mut now_ns = random.magnitude(1 << 62) / tick_ns * tick_ns;
         let scale_ns = random.magnitude(1 << 50);
         let mut sequences: Vec<Sequence<A>> = (0..ABREAST)
@@ -283,23 +284,23 @@ fn check_bytes<A: RedisAlgorithm>(server: &Server, name: &str, sequences: &[Sequ
 }
 
 macro_rules! machines {
-    ($($name:ident: $limit:expr, $most:expr, $tick_ns:expr;)+) => {
+    ($($name:ident: $limit:expr, $most:expr, $tick_ns:expr, $sequences:expr;)+) => {
         $(mod $name {
             use super::*;
 
             #[tokio::test]
             async fn redis() {
-                agree(Kind::Redis, stringify!($name), $limit, $most, $tick_ns).await;
+                agree(Kind::Redis, stringify!($name), $limit, $most, $tick_ns, $sequences).await;
             }
 
             #[tokio::test]
             async fn redis_6_2() {
-                agree(Kind::Redis62, stringify!($name), $limit, $most, $tick_ns).await;
+                agree(Kind::Redis62, stringify!($name), $limit, $most, $tick_ns, $sequences).await;
             }
 
             #[tokio::test]
             async fn valkey() {
-                agree(Kind::Valkey, stringify!($name), $limit, $most, $tick_ns).await;
+                agree(Kind::Valkey, stringify!($name), $limit, $most, $tick_ns, $sequences).await;
             }
         })+
     };
@@ -318,11 +319,14 @@ fn least_burst<const N: usize>(limits: &All<[TokenBucket; N]>) -> u64 {
 }
 
 machines! {
-    token_bucket: Random::bucket, TokenBucket::burst, 1;
-    sliding_window: Random::sliding, |limit| limit.limit().into(), 1;
-    fixed_window: Random::fixed, |limit| limit.limit().into(), 1;
-    all_of_two: pair, least_burst, 1;
-    all_of_four: quartet, least_burst, 1;
-    any_algorithm: Random::any, |limit| match limit { AnyAlgorithm::TokenBucket(limit) => limit.burst(), _ => 1 }, 1;
-    sliding_log: Random::log, |limit| limit.limit().into(), 1_000;
+    token_bucket: Random::bucket, TokenBucket::burst, 1, 100_000;
+    sliding_window: Random::sliding, |limit| limit.limit().into(), 1, 100_000;
+    fixed_window: Random::fixed, |limit| limit.limit().into(), 1, 100_000;
+    all_of_four: quartet, least_burst, 1, 100_000;
+    all_of_two: pair, least_burst, 1, 20_000;
+    any_algorithm: Random::any, |limit| match limit {
+        AnyAlgorithm::TokenBucket(limit) => limit.burst(),
+        _ => 1,
+    }, 1, 20_000;
+    sliding_log: Random::log, |limit| limit.limit().into(), 1_000, 40_000;
 }

@@ -144,22 +144,33 @@ async fn no_server_at_all() {
     }
 }
 
-/// A server that is down, or busy coming up, is not asked by every request.
-#[tokio::test]
-async fn nobody_knocks_all_the_time() {
+/// A listener that hangs up on everybody, or keeps everybody waiting; and how many have come.
+fn doorman(keeps_waiting: bool) -> (String, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let url = format!(
+        "postgres://postgres@{}/limits",
+        listener.local_addr().unwrap()
+    );
     let knocked = Arc::new(AtomicU32::new(0));
     let knocks = Arc::clone(&knocked);
     std::thread::spawn(move || {
-        for _hangs_up in listener.incoming() {
+        let mut waiting = Vec::new();
+        for caller in listener.incoming() {
             knocks.fetch_add(1, Ordering::Relaxed);
+            waiting.extend(caller.ok().filter(|_| keeps_waiting));
         }
     });
-    let store = store(&format!("postgres://postgres@{address}/limits"), 1);
+    (url, knocked)
+}
+
+/// A server that is down, or busy coming up, is not asked by every request.
+#[tokio::test]
+async fn nobody_knocks_all_the_time() {
+    let (url, knocked) = doorman(false);
+    let hung_up = store(&url, 1);
     let begun = Instant::now();
     for _ in 0..200 {
-        fails(&store, ErrorKind::NotExecuted).await;
+        fails(&hung_up, ErrorKind::NotExecuted).await;
     }
     let most = begun
         .elapsed()
@@ -167,6 +178,21 @@ async fn nobody_knocks_all_the_time() {
         + 1.0;
     let knocked = f64::from(knocked.load(Ordering::Relaxed));
     assert!((1.0..=most).contains(&knocked), "{knocked} of {most}");
+
+    let (url, knocked) = doorman(true);
+    let waiting = store(&url, 1);
+    let requests: Vec<_> = (0..20)
+        .map(|_| {
+            let waiting = waiting.clone();
+            tokio::spawn(async move {
+                fails(&waiting, ErrorKind::NotExecuted).await;
+            })
+        })
+        .collect();
+    for request in requests {
+        request.await.unwrap();
+    }
+    assert_eq!(knocked.load(Ordering::Relaxed), 1);
 }
 
 /// Somebody's open transaction holds the key up: the server gives up before the deadline, and nothing was counted. Other

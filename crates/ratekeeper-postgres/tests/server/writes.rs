@@ -1,7 +1,12 @@
 //! What decisions cost the server.
 
-use ratekeeper::store::AsyncStore;
-use ratekeeper::{All, FixedWindow, Request, SlidingWindow, TokenBucket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratekeeper::store::{AsyncStore, Item};
+use ratekeeper::{
+    All, FixedWindow, ManualClock, Receipt, Request, SlidingWindow, Timestamp, TokenBucket,
+};
 use ratekeeper_postgres::{PostgresAlgorithm, PostgresStore, Schema, Table};
 use ratekeeper_test_servers::{Options, Server};
 
@@ -97,16 +102,62 @@ async fn ask_in_vain<A: PostgresAlgorithm + 'static>(store: &PostgresStore, limi
     }
 }
 
+/// What is not there any more cannot be given back: not in this window, and not in the one before.
+#[tokio::test]
+async fn refunds_of_nothing_write_nothing() {
+    let url = database("refunds").await;
+    let clock = Arc::new(ManualClock::new());
+    let store = store(&url, 1).with_clock(clock.clone(), Duration::from_secs(3_600));
+    let start = Timestamp::from_nanos(1_767_225_600_000_000_000);
+    let limit = SlidingWindow::per_second(10);
+    let refund = |mark: Timestamp| Request::refund(2, Receipt::new(2, mark.as_nanos()));
+    clock.set(start);
+    for second in 0..2 {
+        clock.set(start + Duration::from_secs(second));
+        let taken = store
+            .apply_async("k", &limit, Request::take(2))
+            .await
+            .unwrap();
+        assert_eq!(taken.granted(), 2);
+    }
+    for mark in [start, start + Duration::from_secs(1)] {
+        let row = || sql(&url, "SELECT state, xmin FROM ratekeeper.states_v1");
+        let full = row();
+        assert!(
+            store
+                .apply_async("k", &limit, refund(mark))
+                .await
+                .unwrap()
+                .is_allowed()
+        );
+        let given_back = row();
+        assert_ne!(given_back, full);
+        assert!(
+            store
+                .apply_async("k", &limit, refund(mark))
+                .await
+                .unwrap()
+                .is_allowed()
+        );
+        assert_eq!(row(), given_back);
+    }
+}
+
 /// Updates stay on their page, and the table stays small.
 #[tokio::test]
 async fn updates_touch_no_index() {
     let url = database("hot").await;
     let store = store(&url, 1);
     let limit = TokenBucket::per_second(1_000_000);
-    for turn in 0..40_u32 {
-        for key in 0..50_u32 {
-            let asked = store.apply_async(&key, &limit, Request::ONE).await.unwrap();
-            assert!(asked.is_allowed(), "{turn}");
+    for _ in 0..40 {
+        let keys: Vec<u32> = (0..50).collect();
+        let mut items: Vec<_> = keys
+            .iter()
+            .map(|key| Item::new(key, &limit, Request::ONE))
+            .collect();
+        store.apply_batch_async(&mut items).await;
+        for item in items {
+            assert!(item.into_result().unwrap().is_allowed());
         }
     }
     // A session reports what it did when it ends.
@@ -121,7 +172,7 @@ async fn updates_touch_no_index() {
             assert!(pages.parse::<u32>().unwrap() <= 4, "{pages}");
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!(
         "{}",
