@@ -56,8 +56,9 @@
 //! | each allowed request waits for | nothing | the disk, and replicas if they are synchronous; nothing with `synchronous_commit = off` |
 //! | backups by `pg_dump` | contain it (`--no-unlogged-table-data`) | contain it |
 //!
-//! `synchronous_commit = off` is a good setting for limits in a logged table. Give it to this store's sessions alone: in the
-//! address, `?options=-c%20synchronous_commit%3Doff`, or by `ALTER ROLE`.
+//! `synchronous_commit = off` is a good setting for limits in a logged table: otherwise a connection makes no more decisions
+//! than the disk has writes, one after the other. Give it to this store's sessions alone: in the address,
+//! `?options=-c%20synchronous_commit%3Doff`, or by `ALTER ROLE`.
 //!
 //! # Time
 //! The server's clock counts, in microseconds, one for all callers. It is read after the state, never the transaction's. If it
@@ -104,7 +105,7 @@
 //!
 //! *Keys* are stored as they are, up to 128 bytes, with their namespace before them:
 //! `SELECT convert_from(key, 'UTF8'), expires FROM ratekeeper.states_v1`. Where they are personal data,
-//! `ratekeeper::store::HashedKeys` hides them.
+//! [`HashedKeys`](ratekeeper::store::HashedKeys) hides them.
 #![forbid(unsafe_code)]
 #![allow(clippy::doc_markdown)] // PostgreSQL is a name
 

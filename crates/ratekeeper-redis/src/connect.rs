@@ -80,7 +80,7 @@ impl RedisStore<redis::cluster_async::ClusterConnection> {
     /// A store over a cluster, found through any of `nodes`. Each decision goes to the primary of its key's hash slot.
     ///
     /// # Errors
-    /// As [`store_error`]: the cluster must be reachable.
+    /// What kept it from the cluster, which must be reachable.
     pub async fn connect_cluster<U: IntoConnectionInfo>(
         nodes: impl IntoIterator<Item = U>,
         namespace: Namespace,
