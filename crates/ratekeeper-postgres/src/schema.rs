@@ -152,7 +152,10 @@ impl Schema {
 
     /// Answers with one row, as everything here does.
     pub(crate) fn forget(&self) -> String {
-        self.named("WITH forgotten AS (DELETE FROM @schema@.states_v1 WHERE key = $1 RETURNING 1) SELECT count(*) FROM forgotten")
+        self.named(
+            "WITH forgotten AS (DELETE FROM @schema@.states_v1 WHERE key = $1 RETURNING 1) \
+             SELECT count(*) FROM forgotten",
+        )
     }
 
     /// Puts the name in, quoted.

@@ -91,8 +91,9 @@ impl<C> PostgresStore<C> {
     }
 
     /// Tells time by `clock`, in nanoseconds since the Unix epoch, instead of by the server: for tests and replays. All
-    /// processes must then agree on the time. Batches then take a round trip, and up to a deadline, for each item. States are kept `grace` longer than needed, because the server still expires
-    /// them by its own clock: make it longer than the two can differ.
+    /// processes must then agree on the time. Batches then take a round trip, and up to a deadline, for each item. States are
+    /// kept `grace` longer than needed, because the server still expires them by its own clock: make it longer than the two
+    /// can differ.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock + Send + Sync>, grace: Duration) -> Self {
         self.clock = Some(clock);
