@@ -97,7 +97,15 @@ impl Backend for Database {
         true
     }
 
+    /// A session may still be at work on what had arrived when its connection was cut, so its end is waited for.
     fn heal(&self) {
+        const BEFORE: &str = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() \
+            AND application_name = 'ratekeeper' AND backend_start < $1::text::timestamptz";
         self.proxy.heal();
+        let now = self.query("SELECT clock_timestamp()::text", &[]);
+        let now: &str = now[0].get(0);
+        while !self.query(BEFORE, &[(&now, Type::TEXT)]).is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Many callers at once, over many connections: nobody is counted twice, nobody gets too much.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use ratekeeper::store::{AsyncStore, CasLoop, ErrorKind};
@@ -127,19 +129,13 @@ async fn dropped_requests() {
     let (mut completed, mut started) = (0, 0);
     for _ in 0..400 {
         started += 1;
-        let give_up = tokio::time::sleep(Duration::from_micros(draw.below(1_500)));
-        tokio::select! {
-            decision = store.apply_async("hot", &limit, Request::ONE) => {
-                assert!(decision.unwrap().is_allowed());
-                completed += 1;
-            }
-            () = give_up => {}
+        let asked = store.apply_async("hot", &limit, Request::ONE);
+        if let Some(decision) = up_to_polls(draw.below(6), asked).await {
+            assert!(decision.unwrap().is_allowed());
+            completed += 1;
         }
-        let other = store
-            .apply_async("other", &limit, Request::PEEK)
-            .await
-            .unwrap();
-        assert_eq!(other.remaining(), 10_000);
+        let other = store.apply_async("other", &limit, Request::PEEK).await;
+        assert_eq!(other.unwrap().remaining(), 10_000);
     }
     // What was sent over either connection before has been executed when that has answered once more.
     for _ in 0..2 {
@@ -148,18 +144,36 @@ async fn dropped_requests() {
             .await
             .unwrap();
     }
-    let counted = 10_000
-        - store
-            .apply_async("hot", &limit, Request::PEEK)
-            .await
-            .unwrap()
-            .remaining();
+    let left = store
+        .apply_async("hot", &limit, Request::PEEK)
+        .await
+        .unwrap()
+        .remaining();
+    let counted = 10_000 - left;
     assert!(
         (completed..=started).contains(&counted),
         "{completed} {counted} {started}"
     );
+    // Some were given up before they were sent, some after, and some not at all.
     assert!(
-        completed > 10 && completed < started - 10,
-        "{completed} of {started}"
+        0 < completed && completed < counted && counted < started,
+        "{completed} {counted} {started}"
     );
+}
+
+/// Polls a future so often, and drops it if that was not enough.
+async fn up_to_polls<T>(polls: u64, future: impl Future<Output = T>) -> Option<T> {
+    let (mut future, mut polled) = (Box::pin(future), 0);
+    poll_fn(|context| {
+        if polled == polls {
+            return Poll::Ready(None);
+        }
+        polled += 1;
+        let answer = future.as_mut().poll(context).map(Some);
+        if polled == polls && answer.is_pending() {
+            return Poll::Ready(None);
+        }
+        answer
+    })
+    .await
 }
