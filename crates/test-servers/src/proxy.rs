@@ -4,6 +4,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+use crate::port;
 
 /// Passes bytes on between clients and a server, until told otherwise: for troubles that the server itself knows nothing of.
 ///
@@ -67,7 +70,12 @@ impl Proxy {
     /// If there is no port for it.
     #[must_use]
     pub fn new(server: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("no port on 127.0.0.1");
+        // Not a port that the system gives to clients: while nobody listens, one that connects again and again could be given
+        // that very port, connect to itself, and keep it.
+        let listener = (0..100)
+            .filter_map(|_| TcpListener::bind(("127.0.0.1", port::free()?)).ok())
+            .next()
+            .expect("no port on 127.0.0.1");
         let address = listener
             .local_addr()
             .expect("a bound socket has an address");
@@ -115,9 +123,9 @@ fn accept(shared: &Arc<Shared>, listener: TcpListener, address: SocketAddr, serv
             shared.state().is_listening = false;
             shared.changed.notify_all();
             drop(shared.wait_until(|state| state.trouble != Some(Trouble::Refuse)));
-            // Nobody else can have taken the port for long: it lies where clients' own ports do.
             while listener.is_none() {
                 listener = TcpListener::bind(address).ok();
+                thread::sleep(Duration::from_millis(1));
             }
             shared.state().is_listening = true;
             shared.changed.notify_all();
