@@ -6,9 +6,11 @@
 
 mod all;
 mod any;
+mod change;
 mod fixed_window;
 mod sliding_log;
 mod sliding_window;
+mod state_kind;
 mod token_bucket;
 mod window;
 
@@ -17,11 +19,13 @@ use core::time::Duration;
 
 pub use self::all::All;
 pub use self::any::AnyAlgorithm;
+pub use self::change::{Carry, Change};
 pub use self::fixed_window::FixedWindow;
 #[cfg(feature = "alloc")]
 pub use self::sliding_log::LogRing;
 pub use self::sliding_log::{SliceLog, SlidingLog};
 pub use self::sliding_window::SlidingWindow;
+pub(crate) use self::state_kind::StateKind;
 pub use self::token_bucket::TokenBucket;
 pub(crate) use self::window::WindowState;
 
@@ -29,7 +33,7 @@ use crate::decision::Decision;
 use crate::request::Request;
 use crate::state::State;
 use crate::store::Wire;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, duration_ns};
 
 /// A rate-limiting algorithm together with its parameters.
 ///
@@ -38,7 +42,9 @@ use crate::time::Timestamp;
 ///   step may run several times for one request (a lost compare-exchange repeats it).
 /// * **Fresh is the default.** `State::default()` is a key never seen.
 /// * **Unchanged means untouched.** If the returned [`Step`] does not write, the state must be as it
-///   was. Refusals do not write; the only exception is [`Step::repair`].
+///   was. Refusals and peeks do not write.
+/// * **A state ahead of `now` is honest**: readings may be a little older than the state they meet, and another limit may
+///   have left it. It is neither cut nor forgotten.
 /// * **Nothing panics**, whatever the instant, the state and the request are.
 /// * **`reset_after` is zero exactly when the state behaves like a fresh one**: stores forget such
 ///   keys. If the state is a single `u64`, a longer `reset_after` means a state that is at least as strict at every
@@ -89,13 +95,51 @@ pub trait Algorithm: Debug + Send + Sync {
     /// Decides, and moves the state if the decision says so.
     fn step(&self, now: Timestamp, state: &mut Self::State, request: &Request) -> Step;
 
-    /// Translates a state from the limit `old` to this one, so that the key keeps its available
-    /// *tokens* rather than its debt in time. Does nothing unless an algorithm defines it.
-    fn rescale(&self, now: Timestamp, state: &mut Self::State, old: &Self)
+    /// Moves a state from the limit `old` to this one, at the instant `now`. Returns whether the two share states; otherwise
+    /// nothing is changed. By default, what `carry` needs no arithmetic for.
+    ///
+    /// It must be pure, like [`step`](Self::step). Each key goes through it once for each change: see [`Change`].
+    fn change(&self, now: Timestamp, state: &mut Self::State, old: &Self, carry: Carry) -> bool
     where
         Self: Sized,
     {
-        let _ = (now, state, old);
+        let _ = (now, old);
+        match carry {
+            Carry::Debt => true,
+            Carry::Full => {
+                *state = Self::State::default();
+                true
+            }
+            Carry::Tokens | Carry::Empty => false,
+        }
+    }
+
+    /// How long until `state` is as good as new, whichever limit of this kind left it.
+    #[doc(hidden)]
+    #[inline]
+    fn debt_ns(&self, now: Timestamp, state: &Self::State) -> u64 {
+        let peek = self.step(now, &mut state.clone(), &Request::PEEK);
+        duration_ns(peek.decision.reset_after())
+    }
+
+    /// A number that tells limits apart, for receipts; 0 if there is none, as for a limit that changes.
+    #[doc(hidden)]
+    fn fingerprint(&self) -> u64 {
+        0
+    }
+
+    /// Whether a step moves the state from another limit, whatever the request is: [`Change`].
+    #[doc(hidden)]
+    #[inline]
+    fn is_change(&self) -> bool {
+        false
+    }
+
+    /// What limits must have in common to share states.
+    #[doc(hidden)]
+    #[inline]
+    fn state_kind(&self) -> StateKind {
+        StateKind::of_tag(self.tag())
     }
 
     /// The first byte of the state's wire form: format version in the upper half, kind in the lower.
@@ -123,6 +167,23 @@ pub trait Algorithm: Debug + Send + Sync {
         let _ = (tick_ns, most);
         None
     }
+
+    /// [`step`](Self::step) of the limit [`in_ticks`](Self::in_ticks).
+    #[doc(hidden)]
+    #[inline]
+    fn step_in_ticks(
+        &self,
+        ticks: (u64, u32),
+        now: Timestamp,
+        state: &mut Self::State,
+        request: &Request,
+    ) -> Option<Step>
+    where
+        Self: Sized,
+    {
+        let limit = self.in_ticks(ticks.0, ticks.1)?;
+        Some(limit.step(now, state, request))
+    }
 }
 
 impl<A: Algorithm> Algorithm for &A {
@@ -133,8 +194,18 @@ impl<A: Algorithm> Algorithm for &A {
         (**self).step(now, state, request)
     }
 
-    fn rescale(&self, now: Timestamp, state: &mut Self::State, old: &Self) {
-        (**self).rescale(now, state, old);
+    fn change(&self, now: Timestamp, state: &mut Self::State, old: &Self, carry: Carry) -> bool {
+        (**self).change(now, state, old, carry)
+    }
+
+    #[inline]
+    fn debt_ns(&self, now: Timestamp, state: &Self::State) -> u64 {
+        (**self).debt_ns(now, state)
+    }
+
+    #[inline]
+    fn state_kind(&self) -> StateKind {
+        (**self).state_kind()
     }
 
     fn tag(&self) -> u8 {
@@ -143,6 +214,24 @@ impl<A: Algorithm> Algorithm for &A {
 
     fn wire_len(&self) -> usize {
         (**self).wire_len()
+    }
+
+    fn fingerprint(&self) -> u64 {
+        (**self).fingerprint()
+    }
+
+    fn is_change(&self) -> bool {
+        (**self).is_change()
+    }
+
+    fn step_in_ticks(
+        &self,
+        ticks: (u64, u32),
+        now: Timestamp,
+        state: &mut Self::State,
+        request: &Request,
+    ) -> Option<Step> {
+        (**self).step_in_ticks(ticks, now, state, request)
     }
 }
 
@@ -155,10 +244,6 @@ pub struct Step {
     /// `Some` if the state changed and must be stored: for at least this long, after which it equals
     /// a fresh one.
     pub keep: Option<Duration>,
-    /// Whether the change assumes that the clock had been stepped back. Before such a change is
-    /// stored, the clock must be read again and the step repeated: the reading may merely have been
-    /// older than the state.
-    pub repaired: bool,
 }
 
 impl Step {
@@ -168,7 +253,6 @@ impl Step {
         Self {
             decision,
             keep: Some(keep),
-            repaired: false,
         }
     }
 
@@ -178,18 +262,6 @@ impl Step {
         Self {
             decision,
             keep: None,
-            repaired: false,
-        }
-    }
-
-    /// The state lay further in the future than any clock that only moves forward could have put it,
-    /// and was cut back. Stored even when the request is refused; see [`repaired`](Self::repaired).
-    #[inline]
-    pub const fn repair(decision: Decision, keep: Duration) -> Self {
-        Self {
-            decision,
-            keep: Some(keep),
-            repaired: true,
         }
     }
 }

@@ -21,9 +21,6 @@ pub use self::tokio::TokioClock;
 #[cfg(feature = "std")]
 pub use self::unix::UnixClock;
 
-#[cfg(feature = "dashmap")]
-use core::cell::Cell;
-
 use crate::time::Timestamp;
 
 /// A source of time.
@@ -69,41 +66,5 @@ impl<C: Clock + ?Sized> Clock for alloc::sync::Arc<C> {
     #[inline]
     fn now(&self) -> Timestamp {
         (**self).now()
-    }
-}
-
-/// An instant given by the caller.
-pub(crate) struct FixedClock(pub(crate) Timestamp);
-
-impl Clock for FixedClock {
-    #[inline]
-    fn now(&self) -> Timestamp {
-        self.0
-    }
-}
-
-/// A clock whose first reading may have been taken ahead of its use.
-#[cfg(feature = "dashmap")]
-pub(crate) struct ReadAhead<'a, C> {
-    first: Cell<Option<Timestamp>>,
-    clock: &'a C,
-}
-
-#[cfg(feature = "dashmap")]
-impl<'a, C: Clock> ReadAhead<'a, C> {
-    #[inline]
-    pub(crate) fn new(clock: &'a C, ahead: bool) -> Self {
-        Self {
-            first: Cell::new(ahead.then(|| clock.now())),
-            clock,
-        }
-    }
-}
-
-#[cfg(feature = "dashmap")]
-impl<C: Clock> Clock for ReadAhead<'_, C> {
-    #[inline]
-    fn now(&self) -> Timestamp {
-        self.first.take().unwrap_or_else(|| self.clock.now())
     }
 }

@@ -1,12 +1,14 @@
 //! The complete answer to a request, from one snapshot of one state.
 
 mod numbers;
+mod report;
 
 use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
 pub(crate) use self::numbers::{BucketNumbers, Numbers, WindowNumbers};
+pub use self::report::Report;
 use crate::request::Receipt;
 use crate::time::duration_ns;
 
@@ -61,6 +63,8 @@ struct Answer {
     kind: Kind,
     /// Until the request may act (allowed) or be asked again (denied).
     span_ns: u64,
+    /// Of a charge, what found no room.
+    uncharged: u64,
     index: u8,
     degraded: bool,
     numbers: Numbers,
@@ -84,6 +88,12 @@ impl Decision {
         decision.answer.kind = Kind::Denied;
         decision.answer.span_ns = retry_ns;
         decision
+    }
+
+    /// The answer to what a limit, or a store, cannot do.
+    #[inline]
+    pub(crate) const fn unsupported() -> Self {
+        Self::new(Outcome::Unsupported, 0, 0, Duration::ZERO)
     }
 
     /// [`with_wait`](Self::with_wait), in nanoseconds.
@@ -121,6 +131,7 @@ impl Decision {
             answer: Answer {
                 kind,
                 span_ns,
+                uncharged: 0,
                 index: 0,
                 degraded: false,
                 numbers,
@@ -136,12 +147,26 @@ impl Decision {
         self
     }
 
+    /// Says where the receipt was handed out.
+    #[inline(always)]
+    pub(crate) fn with_origin(mut self, origin: impl FnOnce() -> (u64, u64)) -> Self {
+        self.receipt = self.receipt.with_origin(origin);
+        self
+    }
+
     /// Says that the request passes only after `wait`.
     #[inline]
     pub const fn with_wait(mut self, wait: Duration) -> Self {
         if let Kind::Allowed = self.answer.kind {
             self.answer.span_ns = duration_ns(wait);
         }
+        self
+    }
+
+    /// Says how much of a [charge](crate::Request::charge) found no room.
+    #[inline]
+    pub const fn with_uncharged(mut self, tokens: u64) -> Self {
+        self.answer.uncharged = tokens;
         self
     }
 
@@ -201,19 +226,30 @@ impl Decision {
         self.answer.retry_after()
     }
 
-    /// When allowed by [`Request::or_wait`](crate::Request::or_wait): how long to wait before acting.
+    /// When allowed by [`Request::or_wait`](crate::Request::or_wait): how long to wait before acting. After a
+    /// [charge](crate::Request::charge): how long until what is owed beyond the burst is paid.
     #[inline]
     pub const fn wait(&self) -> Duration {
-        match self.answer.kind {
-            Kind::Allowed => Duration::from_nanos(self.answer.span_ns),
-            _ => Duration::ZERO,
-        }
+        self.answer.wait()
     }
 
     /// How many tokens were charged: what [`Request::up_to`](crate::Request::up_to) got.
     #[inline]
     pub const fn granted(&self) -> u64 {
         self.receipt.charged()
+    }
+
+    /// How many tokens of a [charge](crate::Request::charge) found no room, and so were not charged; of several limits, in the
+    /// one with the least. 0 for every other request.
+    #[inline]
+    pub const fn uncharged(&self) -> u64 {
+        self.answer.uncharged
+    }
+
+    /// How many tokens the limit at `index` of several was charged; see [`Receipt::charged_to`].
+    #[inline]
+    pub const fn charged_to(&self, index: usize) -> u64 {
+        self.receipt.charged_to(index)
     }
 
     /// Which of several limits spoke: the one that refused, or the one with the least left. 0 for a
@@ -227,6 +263,18 @@ impl Decision {
     #[inline]
     pub const fn is_degraded(&self) -> bool {
         self.answer.degraded
+    }
+
+    /// The numbers alone, without the receipt: they can be copied and kept.
+    #[inline]
+    pub const fn report(&self) -> Report {
+        Report::new(self.answer, self.granted())
+    }
+
+    /// The numbers, and the receipt.
+    #[inline]
+    pub fn split(self) -> (Report, Receipt) {
+        (self.report(), self.receipt)
     }
 
     /// The proof of what was charged, to give tokens back later. After a refusal it stands for
@@ -274,6 +322,14 @@ impl Decision {
 
 impl Answer {
     #[inline]
+    const fn wait(&self) -> Duration {
+        match self.kind {
+            Kind::Allowed => Duration::from_nanos(self.span_ns),
+            _ => Duration::ZERO,
+        }
+    }
+
+    #[inline]
     const fn retry_after(&self) -> Option<Duration> {
         match self.kind {
             Kind::Denied => Some(Duration::from_nanos(self.span_ns)),
@@ -318,7 +374,7 @@ impl PartialEq for Answer {
                 a.numbers.remaining(),
                 a.numbers.reset_after(),
             );
-            (a.kind, a.span_ns, a.index, a.degraded, numbers)
+            (a.kind, a.span_ns, a.uncharged, a.index, a.degraded, numbers)
         };
         key(self) == key(other)
     }
@@ -333,6 +389,7 @@ impl fmt::Debug for Decision {
             .field("reset_after", &self.reset_after())
             .field("wait", &self.wait())
             .field("granted", &self.granted())
+            .field("uncharged", &self.uncharged())
             .field("index", &self.index())
             .field("degraded", &self.is_degraded())
             .finish()

@@ -1,14 +1,21 @@
 //! One limit per key.
 
+mod change;
+mod for_key;
+mod under;
+
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 use core::marker::PhantomData;
 
+pub use self::for_key::ForKey;
+pub use self::under::Under;
 use crate::algorithm::{Algorithm, TokenBucket};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
+use crate::state::SameState;
 use crate::store::{AsyncStore, DashStore, MemoryStore, SlotState, Store, StoreError, TableStore};
 use crate::time::Timestamp;
 
@@ -38,6 +45,10 @@ pub struct KeyedLimiter<K: ?Sized, A: Algorithm = TokenBucket, S = DashStore<K, 
 
 impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
     /// A limiter over a store of the caller's choice. One store serves one limiter.
+    ///
+    /// Whether the store can keep the limit is not looked at here: [`try_with_store`](Self::try_with_store),
+    /// [`try_with_async_store`](Self::try_with_async_store) and [`try_with_blocking_store`](Self::try_with_blocking_store) do, and
+    /// are right for limits from outside.
     pub const fn with_store(algorithm: A, store: S) -> Self {
         Self {
             algorithm,
@@ -49,13 +60,38 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
     /// [`with_store`](Self::with_store), unless the limit does not fit the store.
     ///
     /// # Errors
-    /// [`InvalidLimit`], as the store's documentation says; in-memory maps accept every limit.
+    /// [`InvalidLimit`] that names the store's bound, as the store's documentation says; in-memory maps accept every limit.
     pub fn try_with_store(algorithm: A, store: S) -> Result<Self, InvalidLimit>
     where
         K: Sized,
         S: MemoryStore<K, A>,
     {
         store.accepts(&algorithm)?;
+        Ok(Self::with_store(algorithm, store))
+    }
+
+    /// [`try_with_store`](Self::try_with_store) for stores that may fail.
+    ///
+    /// # Errors
+    /// As there. The store is not asked for a decision.
+    pub fn try_with_blocking_store(algorithm: A, store: S) -> Result<Self, InvalidLimit>
+    where
+        S: Store<K, A>,
+    {
+        store.try_accepts(&algorithm)?;
+        Ok(Self::with_store(algorithm, store))
+    }
+
+    /// [`try_with_store`](Self::try_with_store) for async stores.
+    ///
+    /// # Errors
+    /// As there. The store is not asked for a decision.
+    pub fn try_with_async_store(algorithm: A, store: S) -> Result<Self, InvalidLimit>
+    where
+        K: Sync,
+        S: AsyncStore<K, A>,
+    {
+        store.accepts_async(&algorithm)?;
         Ok(Self::with_store(algorithm, store))
     }
 
@@ -67,6 +103,64 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
     /// Where the keys' states are kept.
     pub const fn store(&self) -> &S {
         &self.store
+    }
+
+    /// The same keys under another limit, such as that of a client's tier: a view with this limiter's verbs.
+    ///
+    #[cfg_attr(feature = "dashmap", doc = "```")]
+    #[cfg_attr(not(feature = "dashmap"), doc = "```ignore")]
+    /// use ratekeeper::{KeyedLimiter, TokenBucket};
+    ///
+    /// const FREE: TokenBucket = TokenBucket::per_minute(10);
+    /// const PREMIUM: TokenBucket = TokenBucket::per_minute(1000);
+    ///
+    /// let users = KeyedLimiter::<u64>::new(FREE);
+    /// assert_eq!(users.check(&1).limit(), 10);
+    /// assert_eq!(users.under(&PREMIUM).check(&2).limit(), 1000);
+    /// let user = users.under(&PREMIUM).for_key(&2);
+    /// assert!(user.check_n(5).is_allowed());
+    /// ```
+    ///
+    /// # Several limits on one key
+    /// Safe in any order: a bucket's state is a debt in time, which none of them forgives. The price: a key that took its tokens
+    /// under a slow limit pays that time before a fast one lets it pass (10 tokens of `10/h` are an hour). When a key moves to
+    /// another tier, [`change`](Self::change) it once, and it keeps its tokens instead.
+    ///
+    /// A window's counts mean something only to windows of the same kind, length, offset and anchoring; the limit may differ. A
+    /// call under any other is [`Outcome::Unsupported`](crate::Outcome::Unsupported), or an error of kind
+    /// [`Unsupported`](crate::store::ErrorKind::Unsupported).
+    #[inline]
+    pub fn under<'a, B: Algorithm>(&'a self, limit: &'a B) -> Under<'a, K, B, S>
+    where
+        B::State: SameState<A::State>,
+    {
+        let fits = self.algorithm.state_kind() == limit.state_kind();
+        Under::new(limit, &self.store, fits)
+    }
+
+    /// The limit of one key: a view with the verbs of a [`Limiter`](crate::Limiter).
+    ///
+    #[cfg_attr(feature = "dashmap", doc = "```")]
+    #[cfg_attr(not(feature = "dashmap"), doc = "```ignore")]
+    /// use ratekeeper::{KeyedLimiter, TokenBucket};
+    ///
+    /// let users = KeyedLimiter::<String>::new(TokenBucket::per_minute(2));
+    /// let alice = users.for_key("alice");
+    /// assert!(alice.check().is_allowed());
+    /// assert_eq!(alice.peek().remaining(), 1);
+    /// ```
+    #[inline]
+    pub const fn for_key<'a, Q: ?Sized>(&'a self, key: &'a Q) -> ForKey<'a, Q, A, S>
+    where
+        K: Borrow<Q>,
+    {
+        ForKey::new(key, &self.algorithm, &self.store, true)
+    }
+
+    /// This limiter as a view: what its own verbs do.
+    #[inline]
+    const fn own(&self) -> Under<'_, K, A, S> {
+        Under::new(&self.algorithm, &self.store, true)
     }
 
     /// Asks for one token for `key`.
@@ -99,34 +193,6 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
         self.apply(key, Request::PEEK)
     }
 
-    /// Asks for one token for `key` under `other`, the limit of this key's tier.
-    ///
-    /// A state does not contain its limit, so tiers need no limiter each. A key keeps to one limit at a
-    /// time: two limits used alternately on one key do not limit it. When a key changes to a smaller
-    /// tier, what it owes is cut to that tier's size.
-    ///
-    /// Pruning goes by the limiter's own limit, so make that the one that remembers longest.
-    ///
-    #[cfg_attr(feature = "dashmap", doc = "```")]
-    #[cfg_attr(not(feature = "dashmap"), doc = "```ignore")]
-    /// use ratekeeper::{KeyedLimiter, TokenBucket};
-    ///
-    /// const FREE: TokenBucket = TokenBucket::per_minute(10);
-    /// const PREMIUM: TokenBucket = TokenBucket::per_minute(1000);
-    ///
-    /// let users = KeyedLimiter::<u64>::new(FREE);
-    /// assert_eq!(users.check(&1).limit(), 10);
-    /// assert_eq!(users.check_with(&2, &PREMIUM).limit(), 1000);
-    /// ```
-    #[inline]
-    pub fn check_with<Q: ?Sized, B: Algorithm>(&self, key: &Q, other: &B) -> Decision
-    where
-        K: Borrow<Q>,
-        S: MemoryStore<Q, B>,
-    {
-        self.store.decide(key, other, Request::ONE)
-    }
-
     /// Asks for one token for `key` at `now`; the store's clock is not read. See
     /// [`MemoryStore::decide_at`] on instants that run backwards.
     #[inline]
@@ -139,13 +205,16 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
     }
 
     /// Answers `request` for `key`.
-    #[inline]
+    ///
+    /// # Panics
+    /// In builds with debug assertions, if the request gives back a receipt of another key or another limit.
+    #[inline(always)] // or the decision is copied through memory
     pub fn apply<Q: ?Sized>(&self, key: &Q, request: Request) -> Decision
     where
         K: Borrow<Q>,
         S: MemoryStore<Q, A>,
     {
-        self.store.decide(key, &self.algorithm, request)
+        self.own().apply(key, request)
     }
 
     /// Answers `request` for `key` at `now`; the store's clock is not read.
@@ -155,7 +224,7 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
         K: Borrow<Q>,
         S: MemoryStore<Q, A>,
     {
-        self.store.decide_at(key, &self.algorithm, request, now)
+        self.own().apply_at(key, request, now)
     }
 }
 
@@ -182,7 +251,7 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
         K: Borrow<Q>,
         S: Store<Q, A>,
     {
-        self.store.apply(key, &self.algorithm, request)
+        self.own().try_apply(key, request)
     }
 
     /// Forgets `key`, as if it had never been seen.
@@ -225,7 +294,7 @@ impl<K: ?Sized, A: Algorithm, S> KeyedLimiter<K, A, S> {
         K: Borrow<Q>,
         S: AsyncStore<Q, A>,
     {
-        self.store.apply_async(key, &self.algorithm, request)
+        self.own().apply_async(key, request)
     }
 
     /// Forgets `key`, as if it had never been seen.

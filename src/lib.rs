@@ -31,13 +31,12 @@
 //!
 //! 1. The instant is an argument. A decision reads the clock once; no timer refills anything.
 //! 2. Integers only. Nothing wraps and nothing panics, whatever the numbers are.
-//! 3. A refusal changes nothing, and a peek never writes. The one exception is the repair of a state that
-//!    a stepped clock left in the future.
+//! 3. A refusal, a peek and an error change nothing, and write nothing.
 //! 4. [`Decision::retry_after`] is a promise: exact to the nanosecond, never zero; what can never pass is
 //!    [`Outcome::TooLarge`].
-//! 5. A backward clock step locks nobody out, and gains nobody anything; a later step forwards gains a key at
-//!    most one burst.
-//! 6. A state does not contain its limit, so a key may change tiers; one key, one limit at a time.
+//! 5. Time does not run back inside a process (see [`Clock`]), and a state ahead of the caller is honest debt.
+//! 6. A state does not contain its limit. Different limits on one key never forgive each other's debts; a change that keeps
+//!    the key's tokens is a step of its own ([`KeyedLimiter::change`]).
 //! 7. Of several limits, all are charged or none.
 //!
 //! # Concurrency
@@ -102,8 +101,8 @@ mod time;
 #[cfg(feature = "alloc")]
 pub use crate::algorithm::LogRing;
 pub use crate::algorithm::{
-    Algorithm, All, AnyAlgorithm, FixedWindow, SliceLog, SlidingLog, SlidingWindow, Step,
-    TokenBucket,
+    Algorithm, All, AnyAlgorithm, Carry, Change, FixedWindow, SliceLog, SlidingLog, SlidingWindow,
+    Step, TokenBucket,
 };
 #[cfg(feature = "quanta")]
 pub use crate::clock::QuantaClock;
@@ -112,16 +111,16 @@ pub use crate::clock::TokioClock;
 #[cfg(feature = "std")]
 pub use crate::clock::UnixClock;
 pub use crate::clock::{Clock, ManualClock, StdClock};
-pub use crate::decision::{Decision, Denied, Outcome};
+pub use crate::decision::{Decision, Denied, Outcome, Report};
 pub use crate::invalid_limit::InvalidLimit;
 pub use crate::ip::IpKey;
-pub use crate::keyed::KeyedLimiter;
+pub use crate::keyed::{ForKey, KeyedLimiter, Under};
 pub use crate::limiter::Limiter;
 pub use crate::request::{Receipt, Request};
-pub use crate::state::State;
+pub use crate::state::{SameState, State};
 pub use crate::store::{
-    AsyncStore, DashStore, InvalidCapacity, MemoryStore, Overflow, Slot, SlotState, Store,
-    StoreError, TableStore, Ways,
+    AsyncStore, DashStore, InProcess, InvalidCapacity, MemoryStore, Overflow, Slot, SlotState,
+    Store, StoreError, TableStore, Ways,
 };
 pub use crate::time::Timestamp;
 

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::algorithm::{Algorithm, TokenBucket};
-use crate::clock::{Clock, FixedClock, StdClock};
+use crate::clock::{Clock, StdClock};
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::state::State;
@@ -59,20 +59,24 @@ impl<A: Algorithm, C> Limiter<A, C> {
 
     /// Asks for one token at `now`; needs no clock.
     ///
-    /// The instants given should not run backwards, as those of a clock: an instant older than the newest
-    /// one given may return up to its lag in tokens.
+    /// The instants given should not run backwards, as those of a [`Clock`]. Where they differ by up to `d`, a bucket lets pass
+    /// `burst + (W + d) / T` in a span of `W`: the lag counts once, not for each call.
     #[inline]
     pub fn check_at(&self, now: Timestamp) -> Decision {
         self.apply_at(Request::ONE, now)
     }
 
     /// Answers `request` at `now`; needs no clock. See [`check_at`](Self::check_at).
+    ///
+    /// # Panics
+    /// In builds with debug assertions, if the request gives back a receipt of another limit.
     #[inline]
     #[allow(clippy::needless_pass_by_value)] // a request's receipt is spent once
     pub fn apply_at(&self, request: Request, now: Timestamp) -> Decision {
-        self.cell
-            .apply(&self.algorithm, &request, &FixedClock(now))
-            .decision
+        let origin = || (0, self.algorithm.fingerprint());
+        request.assert_origin(origin);
+        let step = self.cell.apply(&self.algorithm, &request, now);
+        step.decision.with_origin(origin)
     }
 
     /// Forgets everything: the next request finds a limiter never used.
@@ -120,15 +124,16 @@ impl<A: Algorithm, C> Limiter<A, C> {
     }
 
     /// Answers `request`.
+    ///
+    /// # Panics
+    /// As [`apply_at`](Self::apply_at).
     #[inline]
     #[allow(clippy::needless_pass_by_value)] // a request's receipt is spent once
     pub fn apply(&self, request: Request) -> Decision
     where
         C: Clock,
     {
-        self.cell
-            .apply(&self.algorithm, &request, &self.clock)
-            .decision
+        self.apply_at(request, self.clock.now())
     }
 }
 

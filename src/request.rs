@@ -80,8 +80,7 @@ impl Request {
     /// Changes the smallest acceptable grant. With 0 the request is never refused: it takes what
     /// there is, possibly nothing. A number above the cost means the cost. No effect on a refund.
     ///
-    /// `Request::up_to(n).at_least(0).or_wait(Duration::MAX)` is a *charge*, for work already done:
-    /// a token bucket then goes into debt, as far as its `max_wait` allows and no further.
+    /// With 0 and a wait of [`Duration::MAX`] it is a [charge](Self::charge).
     #[inline]
     pub const fn at_least(self, n: u64) -> Self {
         match self {
@@ -108,6 +107,42 @@ impl Request {
             },
             refund => refund,
         }
+    }
+
+    /// Charges `n` tokens for work that was already done: never refused.
+    ///
+    /// A token bucket goes into debt for it, as far as its `max_wait` allows and no further; windows charge what there is.
+    /// Only whole tokens are charged. [`Decision::granted`](crate::Decision::granted) says how many,
+    /// [`uncharged`](crate::Decision::uncharged) how many found no room, and [`wait`](crate::Decision::wait) how long until the
+    /// bucket has paid what it owes beyond its burst: whoever sleeps that long after each charge keeps to the rate.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use ratekeeper::{Limiter, Request, Timestamp, TokenBucket};
+    ///
+    /// let limit = TokenBucket::per_second(10).with_max_wait(Duration::from_secs(2));
+    /// let limiter = Limiter::new(limit);
+    /// let now = Timestamp::ZERO;
+    /// let sent = limiter.apply_at(Request::charge(25), now);
+    /// assert_eq!((sent.granted(), sent.uncharged()), (25, 0));
+    /// assert_eq!(sent.wait(), Duration::from_millis(1_500)); // 15 more than the burst of 10
+    /// let more = limiter.apply_at(Request::charge(25), now);
+    /// assert_eq!((more.granted(), more.uncharged()), (5, 20)); // 2 s of debt is all there may be
+    /// ```
+    #[inline]
+    pub const fn charge(n: u64) -> Self {
+        Self::Take {
+            cost: n,
+            at_least: 0,
+            max_wait: Duration::MAX,
+        }
+    }
+
+    /// Whether this is a [charge](Self::charge).
+    #[inline]
+    pub(crate) const fn is_charge(&self) -> bool {
+        matches!(self, Self::Take { at_least: 0, max_wait, .. }
+            if max_wait.as_nanos() == Duration::MAX.as_nanos())
     }
 
     /// Gives `n` of the tokens that `receipt` stands for back.
@@ -178,6 +213,29 @@ impl Request {
     }
 }
 
+impl Request {
+    /// In builds with debug assertions, makes sure that a receipt comes back where it was handed out: `origin` is a number for
+    /// the key and one for the limit, 0 if there is none.
+    #[inline(always)]
+    pub(crate) fn assert_origin(&self, origin: impl FnOnce() -> (u64, u64)) {
+        #[cfg(debug_assertions)]
+        if let Self::Refund { receipt, .. } = self {
+            let (key, limit) = origin();
+            let differs = |here: u64, there: u64| here != 0 && there != 0 && here != there;
+            assert!(
+                !differs(key, receipt.origin.0),
+                "this receipt was handed out for another key"
+            );
+            assert!(
+                !differs(limit, receipt.origin.1),
+                "this receipt was handed out under another limit"
+            );
+        }
+        #[cfg(not(debug_assertions))]
+        let _ = origin;
+    }
+}
+
 /// A request without its receipt, which alone forbids copies of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -228,17 +286,42 @@ impl Asked {
 ///   at most this refund's own cost.
 /// * A refund that comes after the bucket would have refilled anyway gives back nothing.
 ///
+/// * While others stand in line behind the charge (reservations that have not begun, or charges beyond the burst), it gives back
+///   nothing: their instants are promised already, and the tokens would be used twice. Without a `max_wait` there is no line. With
+///   one, at 90 % load and requests that give back part of what they took, 9 % of refunds act instead of 92 %: estimate low and
+///   [charge](Request::charge) the rest, or let a queue ask only when a token is there.
+///
 /// Windows and the exact log count requests, so there a refund is exact while the charge is still
 /// inside the window.
-#[derive(Debug, PartialEq, Eq)]
+///
+/// # Where it may be spent
+/// At the key and under the limit that handed it out; it names neither. Spent elsewhere, it gives back what was never charged
+/// there. Builds with debug assertions notice: the limiters and their views then panic, but for a pair of keys (or limits) in
+/// 2⁶⁴ that they take for one.
+#[derive(Debug)]
 pub struct Receipt {
     charged: u64,
+    /// What each of several limits was charged: the same, but for charges that one of them had less room for.
+    charges: [u64; MAX_LIMITS],
     /// When a reservation's turn comes; 0 for a charge that did not have to wait.
     run_at_ns: u64,
     /// Where the charge left each limit's state: the bucket's new TAT, a window's start, the log's
     /// instant.
     marks: [u64; MAX_LIMITS],
+    /// Numbers for the key and the limit, 0 if unknown.
+    #[cfg(debug_assertions)]
+    origin: (u64, u64),
 }
+
+/// Two receipts are equal if they give back the same.
+impl PartialEq for Receipt {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |r: &Self| (r.charged, r.charges, r.run_at_ns, r.marks);
+        key(self) == key(other)
+    }
+}
+
+impl Eq for Receipt {}
 
 impl Receipt {
     /// The receipt of a request that charged nothing.
@@ -249,19 +332,22 @@ impl Receipt {
     #[cfg(feature = "alloc")]
     pub(crate) const LEASED_MARK: u64 = 1;
 
-    /// For authors of algorithms: `charged` tokens, and a mark by which a later refund finds them.
+    /// For authors of algorithms: `charged` tokens, and a mark by which a later refund finds them. Users of limits get their
+    /// receipts from [decisions](crate::Decision::into_receipt).
     ///
     /// The marks 0 and 1 are those of tokens that a wrapper handed out
     /// ([`FailOpen`](crate::store::FailOpen), [`Leased`](crate::store::Leased)): on a clock that counts from the Unix
     /// epoch, a refund with one of them must give nothing back.
+    #[doc(hidden)]
     #[inline]
     pub const fn new(charged: u64, mark: u64) -> Self {
-        let mut marks = [0; MAX_LIMITS];
-        marks[0] = mark;
         Self {
             charged,
+            charges: [charged, 0, 0, 0],
             run_at_ns: 0,
-            marks,
+            marks: [mark, 0, 0, 0],
+            #[cfg(debug_assertions)]
+            origin: (0, 0),
         }
     }
 
@@ -269,6 +355,17 @@ impl Receipt {
     #[inline]
     pub const fn charged(&self) -> u64 {
         self.charged
+    }
+
+    /// Tokens that the limit at `index` of several was charged; 0 if there are not so many. They differ only after a
+    /// [charge](Request::charge), which goes to each limit as far as that has room.
+    #[inline]
+    pub const fn charged_to(&self, index: usize) -> u64 {
+        if index < MAX_LIMITS {
+            self.charges[index]
+        } else {
+            0
+        }
     }
 
     /// For authors of algorithms: the mark given to [`Receipt::new`].
@@ -302,10 +399,23 @@ impl Receipt {
         self
     }
 
+    /// Says where it was handed out; see [`Request::assert_origin`].
+    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), allow(unused_mut))]
+    pub(crate) fn with_origin(mut self, origin: impl FnOnce() -> (u64, u64)) -> Self {
+        #[cfg(debug_assertions)]
+        if self.charged > 0 {
+            self.origin = origin();
+        }
+        #[cfg(not(debug_assertions))]
+        let _ = origin;
+        self
+    }
+
     /// The part of this receipt that concerns the limit at `index`.
     #[inline]
     const fn for_limit(&self, index: usize) -> Self {
-        Self::new(self.charged, self.marks[index]).with_run_at_ns(self.run_at_ns)
+        Self::new(self.charges[index], self.marks[index]).with_run_at_ns(self.run_at_ns)
     }
 
     /// For authors of stores: the marks of several limits, in order; see [`mark_of`](Self::mark_of).
@@ -313,6 +423,15 @@ impl Receipt {
     #[must_use]
     pub const fn with_marks(mut self, marks: [u64; 4]) -> Self {
         self.marks = marks;
+        self.charges = [self.charged; MAX_LIMITS];
+        self
+    }
+
+    /// What each of several limits was charged, in order.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn with_charges(mut self, charges: [u64; MAX_LIMITS]) -> Self {
+        self.charges = charges;
         self
     }
 }

@@ -5,7 +5,7 @@ use core::fmt::Debug;
 #[cfg(feature = "alloc")]
 use crate::algorithm::LogRing;
 use crate::store::Wire;
-use crate::store::cell::{Cell, LockCell, PairCell, PairWord, WordCell};
+use crate::store::cell::{Cell, LockCell, PairCell, PairWord, SingleWord, WordCell};
 
 /// The state of one key: one or a few machine words, or the exact log's ring.
 ///
@@ -15,7 +15,9 @@ use crate::store::cell::{Cell, LockCell, PairCell, PairWord, WordCell};
     message = "`{Self}` cannot be the state of a rate limit",
     note = "a state is `u64`, `u128`, or an array or tuple of up to four of these"
 )]
-pub trait State: Clone + Default + Debug + Wire + Send + Sync + 'static + sealed::Sealed {
+pub trait State:
+    Clone + Default + PartialEq + Debug + Wire + Send + Sync + 'static + sealed::Sealed
+{
     /// Where a limiter keeps it: one atomic word of 64 or 128 bits, or a lock for wider states.
     #[doc(hidden)]
     type Cell: Cell<Self>;
@@ -28,6 +30,16 @@ pub trait State: Clone + Default + Debug + Wire + Send + Sync + 'static + sealed
     #[doc(hidden)]
     const IS_ORDERED: bool = false;
 }
+
+/// Limits whose states are the same type: only those may take turns on one key.
+///
+/// Sealed; each [`State`] for itself.
+#[diagnostic::on_unimplemented(
+    message = "the limiter's states are `{S}`, and this limit's are `{Self}`",
+    note = "a limit for single calls must have the state of the limiter's own; for several algorithms in one limiter use `AnyAlgorithm`"
+)]
+pub trait SameState<S> {}
+impl<S: State> SameState<S> for S {}
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -46,7 +58,7 @@ macro_rules! state {
     };
 }
 state! {
-    u64, WordCell, 0, ordered: true;
+    u64, WordCell<Self>, 0, ordered: true;
     u128, PairCell<u128>, 0;
 }
 #[cfg(feature = "alloc")]
@@ -96,6 +108,18 @@ states! { @lock
     (u128, u128, u64, u128), (0, 0, 0, 0);
     (u128, u128, u128, u64), (0, 0, 0, 0);
     (u128, u128, u128, u128), (0, 0, 0, 0);
+}
+
+impl SingleWord for u64 {
+    #[inline]
+    fn into_word(self) -> u64 {
+        self
+    }
+
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        word
+    }
 }
 
 impl PairWord for u128 {

@@ -53,6 +53,7 @@ mod key;
 mod memory;
 #[cfg(feature = "remote")]
 mod namespace;
+mod one_kind;
 mod overflow;
 mod prefetch;
 mod ready;
@@ -69,7 +70,7 @@ pub use self::dash::DashStore;
 pub use self::dyn_store::DynStore;
 pub use self::error::{ErrorKind, StoreError};
 pub use self::key::Key;
-pub use self::memory::MemoryStore;
+pub use self::memory::{InProcess, MemoryStore};
 #[cfg(feature = "remote")]
 pub use self::namespace::{InvalidNamespace, Namespace};
 pub use self::overflow::{InvalidCapacity, Overflow};

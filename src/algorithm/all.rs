@@ -7,7 +7,7 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
-use super::{Algorithm, Step};
+use super::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{Decision, Outcome};
 use crate::request::{MAX_LIMITS, Receipt, Request};
 use crate::state::State;
@@ -56,26 +56,34 @@ where
 
     #[inline]
     fn step(&self, now: Timestamp, states: &mut Self::State, request: &Request) -> Step {
-        step_all(
-            states,
-            request,
-            |states, request| {
-                core::array::from_fn(|i| self.0[i].step(now, &mut states[i], &request.for_limit(i)))
-            },
-            |states, before, kept: &[bool; N]| {
-                for ((state, before), kept) in states.iter_mut().zip(before).zip(kept) {
-                    if !kept {
-                        *state = *before;
-                    }
-                }
-            },
-        )
+        step_all::<N, _>(states, request, |states, request| {
+            core::array::from_fn(|i| self.0[i].step(now, &mut states[i], &request.for_limit(i)))
+        })
     }
 
-    fn rescale(&self, now: Timestamp, states: &mut Self::State, old: &Self) {
-        for ((limit, state), old) in self.0.iter().zip(states).zip(&old.0) {
-            limit.rescale(now, state, old);
+    fn change(&self, now: Timestamp, states: &mut Self::State, old: &Self, carry: Carry) -> bool {
+        let mut changed = *states;
+        let limits = self.0.iter().zip(&old.0).zip(&mut changed);
+        let all = limits.fold(true, |all, ((limit, old), state)| {
+            all & limit.change(now, state, old, carry)
+        });
+        if all {
+            *states = changed;
         }
+        all
+    }
+
+    fn debt_ns(&self, now: Timestamp, states: &Self::State) -> u64 {
+        let debts = self.0.iter().zip(states);
+        debts
+            .map(|(limit, state)| limit.debt_ns(now, state))
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn state_kind(&self) -> StateKind {
+        let kinds = self.0.iter().map(Algorithm::state_kind);
+        kinds.fold(StateKind::of_tag(self.tag()), StateKind::and)
     }
 
     fn tag(&self) -> u8 {
@@ -109,16 +117,24 @@ macro_rules! all_of_tuple {
                             &request.for_limit($index),
                         )),+]
                     },
-                    |states, before, kept| {
-                        $(if !kept[$index] {
-                            states.$index = before.$index;
-                        })+
-                    },
                 )
             }
 
-            fn rescale(&self, now: Timestamp, states: &mut Self::State, old: &Self) {
-                $(self.0.$index.rescale(now, &mut states.$index, &old.0.$index);)+
+            fn change(&self, now: Timestamp, states: &mut Self::State, old: &Self, carry: Carry) -> bool {
+                let mut changed = *states;
+                let all = true $(& self.0.$index.change(now, &mut changed.$index, &old.0.$index, carry))+;
+                if all {
+                    *states = changed;
+                }
+                all
+            }
+
+            fn debt_ns(&self, now: Timestamp, states: &Self::State) -> u64 {
+                [$(self.0.$index.debt_ns(now, &states.$index)),+].into_iter().max().unwrap_or(0)
+            }
+
+            fn state_kind(&self) -> StateKind {
+                [$(self.0.$index.state_kind()),+].into_iter().fold(StateKind::of_tag(self.tag()), StateKind::and)
             }
 
             fn tag(&self) -> u8 {
@@ -136,111 +152,74 @@ all_of_tuple!(2: A 0, B 1);
 all_of_tuple!(3: A 0, B 1, C 2);
 all_of_tuple!(4: A 0, B 1, C 2, D 3);
 
-/// Steps every member and makes one answer of theirs. `restore` puts back the parts of the state whose
-/// member is not in `kept`.
+/// Steps every member and makes one answer of theirs.
 #[inline]
 fn step_all<const N: usize, S: Copy>(
     states: &mut S,
     request: &Request,
     step_each: impl Fn(&mut S, &Request) -> [Step; N],
-    restore: impl Fn(&mut S, &S, &[bool; N]),
 ) -> Step {
     const { assert!(0 < N && N <= MAX_LIMITS, "All takes one to four limits") };
     let before = *states;
-    let mut steps = step_each(states, request);
+    let steps = step_each(states, request);
 
     if steps.iter().all(|step| step.decision.is_allowed()) {
-        let granted = steps
-            .iter()
-            .map(|step| step.decision.granted())
-            .min()
-            .unwrap_or(0);
+        let granted = least_granted(&steps);
         if !needs_equal_grants(request) || steps.iter().all(|s| s.decision.granted() == granted) {
-            return allowed(&steps, granted);
+            return allowed(&steps);
         }
         if granted > 0 {
             // A partial grant is what every member can give. A smaller cost passes wherever a larger
             // one does.
             *states = before;
-            steps = step_each(states, &request.with_exact_cost(granted));
-            return allowed(&steps, granted);
+            return allowed(&step_each(states, &request.with_exact_cost(granted)));
         }
     }
-    uncharged(&steps, request, |kept| {
-        restore(states, &before, kept);
-        step_each(states, &Request::PEEK)
-    })
+    // Refused, or granted zero: nobody is charged.
+    *states = before;
+    let views = step_each(states, &Request::PEEK);
+    let (tightest, remaining, reset_after) = summary(&views);
+    let (index, outcome) = refusal(&steps).unwrap_or((tightest, Outcome::Allowed));
+    let limit = steps[index].decision.limit();
+    Step::unchanged(Decision::new(outcome, limit, remaining, reset_after).with_index(index))
 }
 
-/// The answer when nothing may be charged, refused or granted zero: undoes the charges of members that
-/// had allowed. What a member wrote without granting anything was a repair, and stays.
-fn uncharged<const N: usize>(
-    steps: &[Step; N],
-    request: &Request,
-    keep_only: impl FnOnce(&[bool; N]) -> [Step; N],
-) -> Step {
-    let is_take = matches!(request, Request::Take { .. });
-    let repairs = steps.each_ref().map(|step| {
-        let granted_nothing = is_take && step.decision.granted() == 0;
-        step.keep.is_some() && (granted_nothing || !step.decision.is_allowed())
-    });
-    let repaired = steps
-        .iter()
-        .zip(repairs)
-        .any(|(step, kept)| kept && step.repaired);
-    let views = keep_only(&repairs);
-    let (tightest, remaining, reset_after) = summary(&views);
-    let (index, outcome) = refusal(steps).unwrap_or((tightest, Outcome::Allowed));
-    let limit = steps[index].decision.limit();
-    let decision = Decision::new(outcome, limit, remaining, reset_after).with_index(index);
-    let keep = repairs.contains(&true).then_some(reset_after);
-    Step {
-        decision,
-        keep,
-        repaired,
-    }
+fn least_granted(steps: &[Step]) -> u64 {
+    let granted = steps.iter().map(|step| step.decision.granted());
+    granted.min().unwrap_or(0)
 }
 
 /// Whether members that grant different amounts must agree on the least: partial grants do; a charge
 /// for work already done goes to each member as far as that allows.
 const fn needs_equal_grants(request: &Request) -> bool {
-    match request {
-        Request::Take {
-            at_least, max_wait, ..
-        } => !(*at_least == 0 && max_wait.as_nanos() == Duration::MAX.as_nanos()),
-        Request::Refund { .. } => false,
-    }
+    matches!(request, Request::Take { .. }) && !request.is_charge()
 }
 
-fn allowed<const N: usize>(steps: &[Step; N], granted: u64) -> Step {
+fn allowed<const N: usize>(steps: &[Step; N]) -> Step {
     let (index, remaining, reset_after) = summary(steps);
-    let mut marks = [0; MAX_LIMITS];
-    let (mut wait, mut run_at_ns) = (Duration::ZERO, 0);
-    for (mark, step) in marks.iter_mut().zip(steps) {
-        *mark = step.decision.mark();
-        wait = wait.max(step.decision.wait());
-        run_at_ns = run_at_ns.max(step.decision.run_at_ns());
+    let (mut marks, mut charged) = ([0; MAX_LIMITS], [0; MAX_LIMITS]);
+    let (mut wait, mut run_at_ns, mut uncharged) = (Duration::ZERO, 0, 0);
+    for (i, Step { decision, .. }) in steps.iter().enumerate() {
+        marks[i] = decision.mark();
+        charged[i] = decision.granted();
+        wait = wait.max(decision.wait());
+        run_at_ns = run_at_ns.max(decision.run_at_ns());
+        uncharged = uncharged.max(decision.uncharged());
     }
-    let receipt = Receipt::new(granted, 0)
+    let receipt = Receipt::new(least_granted(steps), 0)
         .with_run_at_ns(run_at_ns)
-        .with_marks(marks);
-    let decision = Decision::new(
-        Outcome::Allowed,
-        steps[index].decision.limit(),
-        remaining,
-        reset_after,
-    )
-    .with_index(index)
-    .with_wait(wait)
-    .with_receipt(receipt);
-    let keep = steps
-        .iter()
-        .any(|step| step.keep.is_some())
-        .then_some(reset_after);
-    Step {
-        decision,
-        keep,
-        repaired: steps.iter().any(|step| step.repaired),
+        .with_marks(marks)
+        .with_charges(charged);
+    let limit = steps[index].decision.limit();
+    let decision = Decision::new(Outcome::Allowed, limit, remaining, reset_after)
+        .with_index(index)
+        .with_wait(wait)
+        .with_uncharged(uncharged)
+        .with_receipt(receipt);
+    if steps.iter().any(|step| step.keep.is_some()) {
+        Step::write(decision, reset_after)
+    } else {
+        Step::unchanged(decision)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One type for limits whose algorithm is chosen at run time, as from a configuration file.
 
 use super::window::WindowState;
-use super::{Algorithm, FixedWindow, SlidingWindow, Step, TokenBucket};
+use super::{Algorithm, Carry, FixedWindow, SlidingWindow, StateKind, Step, TokenBucket};
 use crate::request::Request;
 use crate::time::Timestamp;
 
@@ -21,8 +21,8 @@ use crate::time::Timestamp;
 ///
 /// [`SlidingLog`](crate::SlidingLog) is not among them: its state has no fixed size.
 ///
-/// One key keeps to one algorithm. A state left by another one is read as that of a key hardly used:
-/// safe, but forgetful.
+/// A limiter's keys keep to its algorithm: a call under another one, or under a window of another length, is
+/// [`Unsupported`](crate::Outcome::Unsupported).
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AnyAlgorithm {
@@ -84,16 +84,42 @@ impl Algorithm for AnyAlgorithm {
         }
     }
 
-    fn rescale(&self, now: Timestamp, state: &mut u128, old: &Self) {
+    fn change(&self, now: Timestamp, state: &mut u128, old: &Self, carry: Carry) -> bool {
         match (self, old) {
             (Self::TokenBucket(limit), Self::TokenBucket(old)) => {
-                Self::with_tat(state, |tat_ns| limit.rescale(now, tat_ns, old));
+                Self::with_tat(state, |tat_ns| limit.change(now, tat_ns, old, carry))
             }
             (Self::SlidingWindow(limit), Self::SlidingWindow(old)) => {
-                limit.rescale(now, state, old);
+                limit.change(now, state, old, carry)
             }
-            (Self::FixedWindow(limit), Self::FixedWindow(old)) => limit.rescale(now, state, old),
-            _ => *state = 0, // another algorithm: nothing comparable to keep
+            (Self::FixedWindow(limit), Self::FixedWindow(old)) => {
+                limit.change(now, state, old, carry)
+            }
+            _ => false,
+        }
+    }
+
+    fn debt_ns(&self, now: Timestamp, state: &u128) -> u64 {
+        match self {
+            Self::TokenBucket(limit) => limit.debt_ns(now, &WindowState::unpack(*state).start_ns),
+            Self::SlidingWindow(limit) => limit.debt_ns(now, state),
+            Self::FixedWindow(limit) => limit.debt_ns(now, state),
+        }
+    }
+
+    fn fingerprint(&self) -> u64 {
+        match self {
+            Self::TokenBucket(limit) => limit.fingerprint(),
+            Self::SlidingWindow(limit) => limit.fingerprint(),
+            Self::FixedWindow(limit) => limit.fingerprint(),
+        }
+    }
+
+    fn state_kind(&self) -> StateKind {
+        match self {
+            Self::TokenBucket(limit) => limit.state_kind(),
+            Self::SlidingWindow(limit) => limit.state_kind(),
+            Self::FixedWindow(limit) => limit.state_kind(),
         }
     }
 

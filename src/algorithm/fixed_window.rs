@@ -9,8 +9,8 @@
 
 use core::time::Duration;
 
-use super::window::{Window, WindowState, window_constructors};
-use super::{Algorithm, Step};
+use super::window::{Window, WindowState, window_constructors, with_uncharged};
+use super::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
@@ -33,8 +33,8 @@ use crate::time::{Timestamp, duration_ns, saturate};
 /// as [`UnixClock`](crate::UnixClock).
 ///
 /// # Bounds
-/// `2 · limit` in a trailing window, reached by a burst on each side of an edge. A backward clock step
-/// never makes a key wait longer than two windows.
+/// `2 · limit` in a trailing window, reached by a burst on each side of an edge. Where readings of the clock differ by up to
+/// `d`, this holds for real windows of `window − d`.
 ///
 /// A window does not queue: [`Request::or_wait`] is answered like a plain request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +129,6 @@ impl FixedWindow {
             start_ns,
             count,
             open: true,
-            repaired: false,
         };
         let WindowState {
             start_ns,
@@ -143,19 +142,9 @@ impl FixedWindow {
                 ..at(opening_ns, 0)
             };
         }
-        if now_ns < start_ns {
-            // The clock is behind: within one window of lag, stay; beyond it, come back with the
-            // count.
-            return if start_ns - now_ns > self.window.window_ns {
-                Rolled {
-                    repaired: true,
-                    ..at(opening_ns, count)
-                }
-            } else {
-                // On this limit's own grid, should the state come from another one.
-                at(self.opening(start_ns), count)
-            };
-        }
+        // A reading older than the window counts as the window's first instant.
+        let now_ns = now_ns.max(start_ns);
+        let opening_ns = self.opening(now_ns);
         let over = match self.edges {
             Edges::Aligned { .. } => start_ns < opening_ns,
             Edges::Anchored => now_ns - start_ns >= self.window.window_ns,
@@ -168,7 +157,7 @@ impl FixedWindow {
         } else if self.is_anchored() {
             at(start_ns, count)
         } else {
-            at(opening_ns, count) // the same, unless the window's length was changed
+            at(opening_ns, count)
         }
     }
 
@@ -201,21 +190,21 @@ impl FixedWindow {
         let cost = if at_least < cost {
             let grant = u64::from(room).min(cost);
             if grant == 0 && at_least == 0 {
-                return rolled.refuse(state, self.decision(Outcome::Allowed, now_ns, &rolled));
+                return Step::unchanged(self.decision(Outcome::Allowed, now_ns, &rolled));
             }
             grant.max(at_least).max(1)
         } else {
             cost
         };
         let Some(cost) = self.window.fitting(cost) else {
-            return rolled.refuse(state, self.decision(Outcome::TooLarge, now_ns, &rolled));
+            return Step::unchanged(self.decision(Outcome::TooLarge, now_ns, &rolled));
         };
         if cost > room {
             let wait_ns = self.until_end_ns(now_ns, rolled.start_ns).max(1);
             let outcome = Outcome::Denied {
                 retry_after: Duration::from_nanos(wait_ns),
             };
-            return rolled.refuse(state, self.decision(outcome, now_ns, &rolled));
+            return Step::unchanged(self.decision(outcome, now_ns, &rolled));
         }
         let after = Rolled {
             count: rolled.count + cost,
@@ -227,12 +216,8 @@ impl FixedWindow {
         let decision = self
             .decision(Outcome::Allowed, now_ns, &after)
             .with_receipt(receipt);
-        let keep = Some(decision.reset_after());
-        Step {
-            decision,
-            keep,
-            repaired: rolled.repaired,
-        }
+        let keep = decision.reset_after();
+        Step::write(decision, keep)
     }
 
     /// Exact while the charge's window lasts; never moves the window.
@@ -250,15 +235,11 @@ impl FixedWindow {
         };
         let decision = self.decision(Outcome::Allowed, now_ns, &after);
         if !ours || after.pack() == *state {
-            return rolled.refuse(state, decision);
+            return Step::unchanged(decision);
         }
         *state = after.pack();
-        let keep = Some(decision.reset_after());
-        Step {
-            decision,
-            keep,
-            repaired: rolled.repaired,
-        }
+        let keep = decision.reset_after();
+        Step::write(decision, keep)
     }
 }
 
@@ -270,14 +251,36 @@ impl Algorithm for FixedWindow {
     fn step(&self, now: Timestamp, state: &mut u128, request: &Request) -> Step {
         match request {
             Request::Take { cost, at_least, .. } => {
-                self.take(now.as_nanos(), state, *cost, *at_least)
+                with_uncharged(self.take(now.as_nanos(), state, *cost, *at_least), request)
             }
             Request::Refund { cost, receipt } => self.refund(now.as_nanos(), state, *cost, receipt),
         }
     }
 
+    fn change(&self, now: Timestamp, state: &mut u128, old: &Self, carry: Carry) -> bool {
+        let empty = || WindowState {
+            start_ns: self.opening(now.as_nanos()),
+            previous: OPEN,
+            current: self.window.limit,
+        };
+        self.edges == old.edges && self.window.change(state, &old.window, carry, empty)
+    }
+
     fn tag(&self) -> u8 {
         0x15
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let limit = StateKind::of_number(self.window.limit.into());
+        self.state_kind().and(limit).number()
+    }
+
+    fn state_kind(&self) -> StateKind {
+        let edges = match self.edges {
+            Edges::Aligned { offset_ns } => offset_ns,
+            Edges::Anchored => u64::MAX,
+        };
+        StateKind::window(0x15, self.window.window_ns, edges)
     }
 
     #[inline]
@@ -300,7 +303,6 @@ struct Rolled {
     start_ns: u64,
     count: u32,
     open: bool,
-    repaired: bool,
 }
 
 impl Rolled {
@@ -313,16 +315,5 @@ impl Rolled {
             current: self.count,
         }
         .pack()
-    }
-
-    /// Grants nothing: writes nothing but a repair.
-    #[inline]
-    fn refuse(&self, state: &mut u128, decision: Decision) -> Step {
-        if self.repaired {
-            *state = self.pack();
-            let keep = decision.reset_after();
-            return Step::repair(decision, keep);
-        }
-        Step::unchanged(decision)
     }
 }

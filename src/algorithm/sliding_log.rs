@@ -17,14 +17,14 @@ use core::time::Duration;
 #[cfg(feature = "alloc")]
 pub use self::ring::LogRing;
 use self::ring::{Ring, SliceRing};
-#[cfg(feature = "alloc")]
-use super::Algorithm;
 use super::Step;
-use super::window::{Window, window_constructors};
+use super::window::{Window, window_constructors, with_uncharged};
+#[cfg(feature = "alloc")]
+use super::{Algorithm, Carry, StateKind};
 use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, saturate};
 
 /// Never more than `limit` requests in any window, at the price of remembering each of them.
 ///
@@ -45,8 +45,8 @@ use crate::time::Timestamp;
 /// ```
 ///
 /// # Bounds
-/// At most `limit` in any half-open window `(t − window, t]`. After a backward clock step a key waits
-/// at most two windows.
+/// At most `limit` in any half-open window `(t − window, t]`. Where readings of the clock differ by up to `d`, twice that in a
+/// window, and `limit` in one of `window − d`.
 ///
 /// A log does not queue: [`Request::or_wait`] is answered like a plain request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,11 +66,14 @@ impl SlidingLog {
         let newest_ns = ring.len().checked_sub(1).map_or(0, |last| ring.get(last));
         let view = View {
             now_ns,
+            // A reading older than the newest instant counts as that.
+            effective_ns: now_ns.max(newest_ns),
             window: self.window,
-            repaired: newest_ns.saturating_sub(now_ns) > self.window.window_ns,
         };
         match request {
-            Request::Take { cost, at_least, .. } => view.take(ring, *cost, *at_least),
+            Request::Take { cost, at_least, .. } => {
+                with_uncharged(view.take(ring, *cost, *at_least), request)
+            }
             Request::Refund { cost, receipt } => view.refund(ring, *cost, receipt),
         }
     }
@@ -80,33 +83,28 @@ impl SlidingLog {
 #[derive(Clone, Copy)]
 struct View {
     now_ns: u64,
+    /// When it is decided: now, or the newest instant if that is later.
+    effective_ns: u64,
     window: Window,
-    /// The newest instant is more than a window ahead, so the clock was stepped back: instants after
-    /// now count as now, and are set to it when something is written.
-    repaired: bool,
 }
 
 impl View {
-    fn instant(self, ring: &impl Ring, index: usize) -> u64 {
-        let at_ns = ring.get(index);
-        if self.repaired {
-            at_ns.min(self.now_ns)
-        } else {
-            at_ns
-        }
+    /// Whether the token at `index` has left the window.
+    fn is_gone(self, ring: &impl Ring, index: usize) -> bool {
+        self.effective_ns.saturating_sub(ring.get(index)) >= self.window.window_ns
     }
 
-    /// Until the token at `index` has left the window; 0 if it has.
+    /// From now until the token at `index` leaves the window; 0 if it has left.
     fn until_gone_ns(self, ring: &impl Ring, index: usize) -> u64 {
-        let at_ns = self.instant(ring, index);
-        match self.now_ns.checked_sub(at_ns) {
-            Some(age_ns) => self.window.window_ns.saturating_sub(age_ns),
-            None => (at_ns - self.now_ns).saturating_add(self.window.window_ns),
+        if self.is_gone(ring, index) {
+            return 0;
         }
+        let gone_at_ns = u128::from(ring.get(index)) + u128::from(self.window.window_ns);
+        saturate(gone_at_ns.saturating_sub(u128::from(self.now_ns)))
     }
 
     fn remaining(self, ring: &impl Ring) -> u64 {
-        let gone = partition_point(ring.len(), |index| self.until_gone_ns(ring, index) == 0);
+        let gone = partition_point(ring.len(), |index| self.is_gone(ring, index));
         u64::from(self.window.limit).saturating_sub((ring.len() - gone) as u64)
     }
 
@@ -130,47 +128,31 @@ impl View {
         let cost = if at_least < cost {
             let grant = self.remaining(ring).min(cost);
             if grant == 0 && at_least == 0 {
-                return self.refuse(ring, Outcome::Allowed);
+                return Step::unchanged(self.decision(Outcome::Allowed, ring));
             }
             grant.max(at_least).max(1)
         } else {
             cost
         };
         let Some(fitting) = self.window.fitting(cost) else {
-            return self.refuse(ring, Outcome::TooLarge);
+            return Step::unchanged(self.decision(Outcome::TooLarge, ring));
         };
         let cost_len = fitting as usize;
         let pushed_out = (ring.len() + cost_len).saturating_sub(self.window.limit as usize);
         if let Some(last) = pushed_out.checked_sub(1) {
             let wait_ns = self.until_gone_ns(ring, last);
             if wait_ns > 0 {
-                return self.refuse(
-                    ring,
-                    Outcome::Denied {
-                        retry_after: Duration::from_nanos(wait_ns),
-                    },
-                );
+                let retry_after = Duration::from_nanos(wait_ns);
+                let outcome = Outcome::Denied { retry_after };
+                return Step::unchanged(self.decision(outcome, ring));
             }
         }
-        if self.repaired {
-            self.repair(ring);
-        }
-        let newest_ns = ring.len().checked_sub(1).map_or(0, |last| ring.get(last));
-        let at_ns = newest_ns.max(self.now_ns);
+        let at_ns = self.effective_ns;
         ring.pop_oldest(pushed_out);
         ring.push(at_ns, cost_len, self.window.limit as usize);
-        let after = Self {
-            repaired: false,
-            ..self
-        };
-        let decision = after.decision(Outcome::Allowed, ring);
-        let keep = Some(decision.reset_after());
-        let decision = decision.with_receipt(Receipt::new(cost, at_ns));
-        Step {
-            decision,
-            keep,
-            repaired: self.repaired,
-        }
+        let decision = self.decision(Outcome::Allowed, ring);
+        let keep = decision.reset_after();
+        Step::write(decision.with_receipt(Receipt::new(cost, at_ns)), keep)
     }
 
     /// Takes back tokens of the receipt's instant, exactly; others' tokens of that same instant are
@@ -180,40 +162,19 @@ impl View {
         let first = partition_point(ring.len(), |index| ring.get(index) < receipt.mark());
         let end = partition_point(ring.len(), |index| ring.get(index) <= receipt.mark());
         let count = cost.min(end - first);
-        if count == 0 || self.until_gone_ns(ring, first) == 0 {
-            return self.refuse(ring, Outcome::Allowed);
+        if count == 0 || self.is_gone(ring, first) {
+            return Step::unchanged(self.decision(Outcome::Allowed, ring));
         }
         ring.remove(first, count);
-        if self.repaired {
-            self.repair(ring);
-        }
-        let decision = Self {
-            repaired: false,
+        // The newest instant may have been the one given back, and be before now, or the next one.
+        let newest_ns = ring.len().checked_sub(1).map_or(0, |last| ring.get(last));
+        let after = Self {
+            effective_ns: self.now_ns.max(newest_ns),
             ..self
-        }
-        .decision(Outcome::Allowed, ring);
-        let keep = Some(decision.reset_after());
-        Step {
-            decision,
-            keep,
-            repaired: self.repaired,
-        }
-    }
-
-    /// Grants nothing: writes nothing but a repair.
-    fn refuse(self, ring: &mut impl Ring, outcome: Outcome) -> Step {
-        let decision = self.decision(outcome, ring);
-        if self.repaired {
-            self.repair(ring);
-            let keep = decision.reset_after();
-            return Step::repair(decision, keep);
-        }
-        Step::unchanged(decision)
-    }
-
-    fn repair(self, ring: &mut impl Ring) {
-        let first = partition_point(ring.len(), |index| ring.get(index) <= self.now_ns);
-        ring.fill_from(first, self.now_ns);
+        };
+        let decision = after.decision(Outcome::Allowed, ring);
+        let keep = decision.reset_after();
+        Step::write(decision, keep)
     }
 }
 
@@ -239,8 +200,33 @@ impl Algorithm for SlidingLog {
         self.step_on(now, state, request)
     }
 
+    fn change(&self, now: Timestamp, state: &mut LogRing, old: &Self, carry: Carry) -> bool {
+        if self.window.window_ns != old.window.window_ns {
+            return false;
+        }
+        match carry {
+            Carry::Tokens | Carry::Debt => {}
+            Carry::Full => *state = LogRing::EMPTY,
+            Carry::Empty => {
+                let limit = self.window.limit as usize;
+                *state = LogRing::EMPTY;
+                state.push(now.as_nanos(), limit, limit);
+            }
+        }
+        true
+    }
+
     fn tag(&self) -> u8 {
         0x16
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let limit = StateKind::of_number(self.window.limit.into());
+        self.state_kind().and(limit).number()
+    }
+
+    fn state_kind(&self) -> StateKind {
+        StateKind::window(0x16, self.window.window_ns, 0)
     }
 }
 

@@ -15,8 +15,8 @@
 
 use core::time::Duration;
 
-use super::window::{Window, WindowState, window_constructors};
-use super::{Algorithm, Step};
+use super::window::{Window, WindowState, window_constructors, with_uncharged};
+use super::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{Decision, Numbers, Outcome, WindowNumbers};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
@@ -33,7 +33,8 @@ use crate::time::{Timestamp, saturate};
 ///
 /// # Bounds
 /// In the worst case a trailing window holds `2 · limit − 2` requests (`2 · limit − 1` where requests are
-/// refunded); with requests spread evenly, `limit`. After a backward clock step a key waits at most three windows instead of two.
+/// refunded); with requests spread evenly, `limit`. Where readings of the clock differ by up to `d`, these hold for real
+/// windows of `window − d`.
 ///
 /// A window does not queue: [`Request::or_wait`] is answered like a plain request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +65,6 @@ impl SlidingWindow {
                 current,
             },
             elapsed_ns: now_ns.saturating_sub(start_ns),
-            repaired: false,
         };
         if previous == 0 && current == 0 {
             // Nothing is counted, so the next request opens the window: the bound above needs that
@@ -72,16 +72,8 @@ impl SlidingWindow {
             return at(now_ns, 0, 0);
         }
         if now_ns < start_ns {
-            // The clock is behind. One window of lag is an old reading; more is a step, and waiting
-            // for the old time would lock the key out.
-            return if start_ns - now_ns > window_ns {
-                Rolled {
-                    repaired: true,
-                    ..at(now_ns, previous, current)
-                }
-            } else {
-                at(start_ns, previous, current)
-            };
+            // A reading older than the window: it counts as the window's first instant.
+            return at(start_ns, previous, current);
         }
         let elapsed_ns = now_ns - start_ns;
         if elapsed_ns < window_ns {
@@ -127,19 +119,19 @@ impl SlidingWindow {
         let cost = if at_least < cost {
             let grant = u64::from(self.numbers(now_ns, &rolled).remaining()).min(cost);
             if grant == 0 && at_least == 0 {
-                return rolled.refuse(state, self.decision(Outcome::Allowed, now_ns, &rolled));
+                return Step::unchanged(self.decision(Outcome::Allowed, now_ns, &rolled));
             }
             grant.max(at_least).max(1)
         } else {
             cost
         };
         let Some(cost) = self.window.fitting(cost) else {
-            return rolled.refuse(state, self.decision(Outcome::TooLarge, now_ns, &rolled));
+            return Step::unchanged(self.decision(Outcome::TooLarge, now_ns, &rolled));
         };
         if !self.has_room(&rolled, cost) {
             let retry_after = self.retry_after(now_ns, &rolled, cost);
             let outcome = Outcome::Denied { retry_after };
-            return rolled.refuse(state, self.decision(outcome, now_ns, &rolled));
+            return Step::unchanged(self.decision(outcome, now_ns, &rolled));
         }
         let mut rolled = rolled;
         rolled.state.current += cost;
@@ -148,12 +140,8 @@ impl SlidingWindow {
         let decision = self
             .decision(Outcome::Allowed, now_ns, &rolled)
             .with_receipt(receipt);
-        let keep = Some(decision.reset_after());
-        Step {
-            decision,
-            keep,
-            repaired: rolled.repaired,
-        }
+        let keep = decision.reset_after();
+        Step::write(decision, keep)
     }
 
     /// `prev·(W − e) + (cur + c)·W ≤ L·W`.
@@ -185,12 +173,7 @@ impl SlidingWindow {
 
     /// Exact while the charge is still counted: counts can simply be taken back.
     fn refund(&self, now_ns: u64, state: &mut u128, cost: u64, receipt: &Receipt) -> Step {
-        let rolled = self.roll(now_ns, WindowState::unpack(*state));
-        let mut new = if rolled.repaired {
-            rolled.state
-        } else {
-            WindowState::unpack(*state)
-        };
+        let mut new = WindowState::unpack(*state);
         let cost = u32::try_from(cost.min(receipt.charged())).unwrap_or(u32::MAX);
         if receipt.mark() == new.start_ns {
             new.current = new.current.saturating_sub(cost);
@@ -204,11 +187,7 @@ impl SlidingWindow {
         let after = self.roll(now_ns, WindowState::unpack(*state));
         let decision = self.decision(Outcome::Allowed, now_ns, &after);
         let keep = changed.then(|| decision.reset_after());
-        Step {
-            decision,
-            keep,
-            repaired: changed && rolled.repaired,
-        }
+        Step { decision, keep }
     }
 }
 
@@ -220,14 +199,32 @@ impl Algorithm for SlidingWindow {
     fn step(&self, now: Timestamp, state: &mut u128, request: &Request) -> Step {
         match request {
             Request::Take { cost, at_least, .. } => {
-                self.take(now.as_nanos(), state, *cost, *at_least)
+                with_uncharged(self.take(now.as_nanos(), state, *cost, *at_least), request)
             }
             Request::Refund { cost, receipt } => self.refund(now.as_nanos(), state, *cost, receipt),
         }
     }
 
+    fn change(&self, now: Timestamp, state: &mut u128, old: &Self, carry: Carry) -> bool {
+        let empty = || WindowState {
+            start_ns: now.as_nanos(),
+            previous: 0,
+            current: self.window.limit,
+        };
+        self.window.change(state, &old.window, carry, empty)
+    }
+
     fn tag(&self) -> u8 {
         0x13
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let limit = StateKind::of_number(self.window.limit.into());
+        self.state_kind().and(limit).number()
+    }
+
+    fn state_kind(&self) -> StateKind {
+        StateKind::window(0x13, self.window.window_ns, 0)
     }
 
     #[inline]
@@ -242,18 +239,4 @@ struct Rolled {
     state: WindowState,
     /// Nanoseconds since the window's start, below its length; 0 while the clock is behind it.
     elapsed_ns: u64,
-    repaired: bool,
-}
-
-impl Rolled {
-    /// Grants nothing: writes nothing but a repair.
-    #[inline]
-    fn refuse(&self, state: &mut u128, decision: Decision) -> Step {
-        if self.repaired {
-            *state = self.state.pack();
-            let keep = decision.reset_after();
-            return Step::repair(decision, keep);
-        }
-        Step::unchanged(decision)
-    }
 }

@@ -16,14 +16,13 @@
 //! after the charge against a capacity admits too few or too many at some phases for every choice of
 //! the rounding.
 //!
-//! # Clock steps
-//! A legal TAT never lies beyond `now + capacity + max_wait`. One that does is left over from a clock
-//! that was ahead; it is cut there. So after any step backwards a key waits at most one refill (plus
-//! `max_wait`), and each later step forwards gains at most one burst.
+//! # Nothing is cut
+//! A TAT further ahead than this limit reaches comes from another limit, or from a reading of a later clock. Either way it is
+//! debt, and honest: the bucket refuses until it is paid. So a refusal never writes, and limits may differ from call to call.
 
+mod change;
 mod lattice;
 mod refund;
-mod rescale;
 mod step;
 
 use core::time::Duration;
@@ -64,7 +63,7 @@ pub struct TokenBucket {
     rate: Rate,
     /// `τ = ⌈burst · T⌉`: the time in which an empty bucket fills.
     capacity_ns: u64,
-    /// `τ + S`: no legal TAT lies further ahead.
+    /// `τ + S`: how far ahead this limit moves a TAT.
     reach_ns: u64,
     lattice: Lattice,
     /// Quotient and remainder of `(burst − 1)·P / n`: the room test of a single token.
@@ -273,7 +272,7 @@ impl TokenBucket {
         Duration::from_nanos(self.max_wait_ns)
     }
 
-    /// The latest TAT that a clock which never ran backwards can have left behind.
+    /// The latest TAT to which a charge, or a change of limits, moves a bucket.
     #[inline]
     const fn latest_tat(&self, now_ns: u64) -> u64 {
         now_ns.saturating_add(self.reach_ns)

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
+use super::{Carry, Step};
 use crate::invalid_limit::InvalidLimit;
+use crate::request::Request;
 use crate::time::duration_ns;
 
 /// `limit` requests per `window_ns`.
@@ -46,6 +48,26 @@ impl Window {
         })
     }
 
+    /// Moves a state to this window from one of the same length: counts stay as they are, under the new limit. `empty` is a
+    /// state with nothing left.
+    pub(crate) fn change(
+        &self,
+        state: &mut u128,
+        old: &Self,
+        carry: Carry,
+        empty: impl FnOnce() -> WindowState,
+    ) -> bool {
+        if self.window_ns != old.window_ns {
+            return false;
+        }
+        match carry {
+            Carry::Tokens | Carry::Debt => {}
+            Carry::Full => *state = 0,
+            Carry::Empty => *state = empty().pack(),
+        }
+        true
+    }
+
     /// `cost` as a count, if the limit can ever hold that many.
     #[inline]
     pub(crate) fn fitting(self, cost: u64) -> Option<u32> {
@@ -78,6 +100,19 @@ impl WindowState {
     #[inline]
     pub(crate) const fn pack(self) -> u128 {
         (self.start_ns as u128) << 64 | (self.previous as u128) << 32 | self.current as u128
+    }
+}
+
+/// The step, with what of a charge found no room.
+#[inline]
+pub(super) fn with_uncharged(step: Step, request: &Request) -> Step {
+    if !request.is_charge() {
+        return step;
+    }
+    let uncharged = request.cost().saturating_sub(step.decision.granted());
+    Step {
+        decision: step.decision.with_uncharged(uncharged),
+        keep: step.keep,
     }
 }
 

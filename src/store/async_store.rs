@@ -1,11 +1,12 @@
 //! The store trait for async code.
 
 use super::batch::Item;
-use super::blocking::cannot_forget;
+use super::blocking::{cannot_change, cannot_forget};
 use super::error::StoreError;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
-use crate::request::Request;
+use crate::invalid_limit::InvalidLimit;
+use crate::request::{Receipt, Request};
 
 /// A keyed home for states that is asked asynchronously: a server, usually.
 ///
@@ -87,6 +88,45 @@ pub trait AsyncStore<K: ?Sized + Sync, A: Algorithm>: Send + Sync {
         let _ = (key, algorithm);
         core::future::ready(Err(cannot_forget()))
     }
+
+    /// Moves `key` from the limit `old` to `new`, now and once: see [`Change`](crate::Change). The decision is a peek under
+    /// `new`.
+    ///
+    /// # Errors
+    /// As [`apply_async`](Self::apply_async); [`ErrorKind::Unsupported`](super::ErrorKind::Unsupported) unless the store says
+    /// otherwise.
+    fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
+        let _ = (key, old, new, carry);
+        core::future::ready(Err(cannot_change()))
+    }
+
+    /// Whether the store can enforce `algorithm`.
+    ///
+    /// # Errors
+    /// [`InvalidLimit`] that names the store's bound. Requests under such a limit are
+    /// [`ErrorKind::Unsupported`](super::ErrorKind::Unsupported).
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        let _ = algorithm;
+        Ok(())
+    }
+
+    /// Gives back what `receipt` stands for, without waiting for an answer: what a dropped future can still do. Does nothing
+    /// unless the store can, and the charge stays.
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        let _ = (key, algorithm, receipt);
+    }
+
+    /// As [`MemoryStore::fingerprint`](super::MemoryStore::fingerprint).
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        let _ = key;
+        0
+    }
 }
 
 /// Pointers to stores are stores.
@@ -108,6 +148,28 @@ macro_rules! forward {
 
             fn forget_async(&self, key: &K, algorithm: &A) -> impl Future<Output = Result<(), StoreError>> + Send {
                 (**self).forget_async(key, algorithm)
+            }
+
+            fn change_async(
+                &self,
+                key: &K,
+                old: &A,
+                new: &A,
+                carry: Carry,
+            ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
+                (**self).change_async(key, old, new, carry)
+            }
+
+            fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+                (**self).accepts_async(algorithm)
+            }
+
+            fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+                (**self).cancel(key, algorithm, receipt);
+            }
+
+            fn fingerprint_of(&self, key: &K) -> u64 {
+                (**self).fingerprint_of(key)
             }
         })+
     };

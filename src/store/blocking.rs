@@ -2,8 +2,9 @@
 
 use super::batch::Item;
 use super::error::{ErrorKind, StoreError};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
+use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 
 /// A keyed home for states that may fail, called synchronously.
@@ -37,9 +38,9 @@ use crate::request::Request;
 /// says when.
 ///
 /// # Time
-/// The store owns the clock, one for all of a key space; there is no time argument. It may be stepped back: algorithms
-/// bound what that can do. If the clock is not read in the same atomic step as the state, it is read after it, and again
-/// before a [repair](crate::Step::repaired) is written.
+/// The store owns the clock, one for all of a key space; there is no time argument. It may be stepped back, and then a value
+/// that proves it is repaired: see [`step_stored`](super::step_stored). Without that proof a state ahead of the clock is debt,
+/// left by another limit or a later reading.
 ///
 /// # Errors
 /// [`StoreError::kind`] says whether the request was counted. A store never turns an error into a decision; that is for
@@ -83,6 +84,38 @@ pub trait Store<K: ?Sized, A: Algorithm> {
         let _ = (key, algorithm);
         Err(cannot_forget())
     }
+
+    /// Moves `key` from the limit `old` to `new`, now and once: see [`Change`](crate::Change). The decision is a peek under
+    /// `new`.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply); [`ErrorKind::Unsupported`] unless the store says otherwise.
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        let _ = (key, old, new, carry);
+        Err(cannot_change())
+    }
+
+    /// Whether the store can enforce `algorithm`.
+    ///
+    /// # Errors
+    /// [`InvalidLimit`] that names the store's bound. Requests under such a limit are [`ErrorKind::Unsupported`].
+    fn try_accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        let _ = algorithm;
+        Ok(())
+    }
+
+    /// As [`MemoryStore::fingerprint`](super::MemoryStore::fingerprint).
+    fn try_fingerprint(&self, key: &K) -> u64 {
+        let _ = key;
+        0
+    }
+}
+
+pub(super) const fn cannot_change() -> StoreError {
+    StoreError::new(
+        ErrorKind::Unsupported,
+        "this store cannot change a key's limit",
+    )
 }
 
 pub(super) const fn cannot_forget() -> StoreError {
@@ -103,6 +136,18 @@ macro_rules! forward {
 
             fn forget(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
                 (**self).forget(key, algorithm)
+            }
+
+            fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+                (**self).try_change(key, old, new, carry)
+            }
+
+            fn try_accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+                (**self).try_accepts(algorithm)
+            }
+
+            fn try_fingerprint(&self, key: &K) -> u64 {
+                (**self).try_fingerprint(key)
             }
         })+
     };

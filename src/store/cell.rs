@@ -9,40 +9,31 @@ use core::fmt::{self, Debug};
 use core::marker::PhantomData;
 
 use crate::algorithm::{Algorithm, Step};
-use crate::clock::Clock;
 use crate::request::Request;
 use crate::state::State;
 use crate::sync::{AtomicU64, AtomicU128, Lock, Ordering, Shareable};
+use crate::time::Timestamp;
 
 /// A shared home for one state.
 pub trait Cell<S>: Debug + Send + Shareable {
     /// A cell that holds the state of a key never seen.
     const FRESH: Self;
 
-    /// Whether the clock must be read inside the cell, under its lock. Otherwise a reading from shortly before does.
-    const LOCKS: bool = false;
-
-    /// Runs one step, at a time read from `clock` once, and again before a repair is stored.
-    fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
+    /// Runs one step at `now`. The reading may be older than the state it meets.
+    fn apply<A>(&self, algorithm: &A, request: &Request, now: Timestamp) -> Step
     where
         A: Algorithm<State = S>;
 
     /// Forgets everything.
     fn reset(&self);
 
-    /// The state, if its kind is [ordered](State::IS_ORDERED); 0 otherwise.
-    fn word(&self) -> u64 {
-        0
-    }
+    /// Shows the state.
+    fn with_state<R>(&self, f: impl FnOnce(&S) -> R) -> R;
 
-    /// A cell that holds `word`, if states of its kind are ordered; otherwise a fresh one.
-    fn with_word(word: u64) -> Self
+    /// A cell that holds `state`.
+    fn holding(state: S) -> Self
     where
-        Self: Sized,
-    {
-        let _ = word;
-        Self::FRESH
-    }
+        Self: Sized;
 }
 
 /// The lock-free step: load, decide, exchange; again if somebody else was faster.
@@ -50,51 +41,54 @@ pub trait Cell<S>: Debug + Send + Shareable {
 fn exchange_loop<S: Copy, A: Algorithm<State = S>>(
     algorithm: &A,
     request: &Request,
-    clock: &impl Clock,
+    now: Timestamp,
     mut word: S,
     exchange: impl Fn(S, S) -> Result<S, S>,
 ) -> Step {
-    let mut now = clock.now();
-    let mut read_after_load = false;
     loop {
         let mut state = word;
         let step = algorithm.step(now, &mut state, request);
         if step.keep.is_none() {
             return step;
         }
-        if step.repaired && !read_after_load {
-            // The state looks too far ahead, but this reading may be older than the state: a caller
-            // delayed between its clock and its load would forgive the delay. Only a reading taken
-            // after the load can tell the two apart.
-            now = clock.now();
-            read_after_load = true;
-            continue;
-        }
         match exchange(word, state) {
             Ok(_) => return step,
             Err(newer) => word = newer,
         }
-        read_after_load = false;
     }
 }
 
-/// 64 bits.
-#[derive(Debug)]
-pub struct WordCell(AtomicU64);
+/// What fits 64 bits, all zero when fresh.
+pub trait SingleWord: Copy + Send + Sync + 'static {
+    fn into_word(self) -> u64;
+    fn from_word(word: u64) -> Self;
+}
 
-impl Cell<u64> for WordCell {
+/// 64 bits.
+pub struct WordCell<S>(AtomicU64, PhantomData<S>);
+
+impl<S> Debug for WordCell<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WordCell").field(&self.0).finish()
+    }
+}
+
+impl<S: SingleWord> Cell<S> for WordCell<S> {
     #[allow(clippy::declare_interior_mutable_const)] // a fresh cell each time is the point
-    const FRESH: Self = Self(AtomicU64::new(0));
+    const FRESH: Self = Self(AtomicU64::new(0), PhantomData);
 
     #[inline(always)] // or the step is copied through memory: 74 against 63 ns for a keyed check
-    fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
+    fn apply<A>(&self, algorithm: &A, request: &Request, now: Timestamp) -> Step
     where
-        A: Algorithm<State = u64>,
+        A: Algorithm<State = S>,
     {
-        let word = self.0.load(Ordering::Relaxed);
-        exchange_loop(algorithm, request, clock, word, |old, new| {
+        let word = S::from_word(self.0.load(Ordering::Relaxed));
+        exchange_loop(algorithm, request, now, word, |old, new| {
+            let (old, new) = (old.into_word(), new.into_word());
             self.0
                 .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
+                .map(S::from_word)
+                .map_err(S::from_word)
         })
     }
 
@@ -102,12 +96,13 @@ impl Cell<u64> for WordCell {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    fn word(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    #[inline]
+    fn with_state<R>(&self, f: impl FnOnce(&S) -> R) -> R {
+        f(&S::from_word(self.0.load(Ordering::Relaxed)))
     }
 
-    fn with_word(word: u64) -> Self {
-        Self(AtomicU64::new(word))
+    fn holding(state: S) -> Self {
+        Self(AtomicU64::new(state.into_word()), PhantomData)
     }
 }
 
@@ -131,12 +126,12 @@ impl<S: PairWord> Cell<S> for PairCell<S> {
     const FRESH: Self = Self(AtomicU128::new(0), PhantomData);
 
     #[inline(always)] // as above
-    fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
+    fn apply<A>(&self, algorithm: &A, request: &Request, now: Timestamp) -> Step
     where
         A: Algorithm<State = S>,
     {
         let word = S::from_word(self.0.load(Ordering::Relaxed));
-        exchange_loop(algorithm, request, clock, word, |old, new| {
+        exchange_loop(algorithm, request, now, word, |old, new| {
             let (old, new) = (old.into_word(), new.into_word());
             self.0
                 .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
@@ -148,6 +143,15 @@ impl<S: PairWord> Cell<S> for PairCell<S> {
     fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
+
+    #[inline]
+    fn with_state<R>(&self, f: impl FnOnce(&S) -> R) -> R {
+        f(&S::from_word(self.0.load(Ordering::Relaxed)))
+    }
+
+    fn holding(state: S) -> Self {
+        Self(AtomicU128::new(state.into_word()), PhantomData)
+    }
 }
 
 /// Wider states, and the exact log's ring, under a lock.
@@ -158,18 +162,22 @@ impl<S: State> Cell<S> for LockCell<S> {
     #[allow(clippy::declare_interior_mutable_const)] // a fresh cell each time is the point
     const FRESH: Self = Self(Lock::new(S::FRESH));
 
-    // Readings in the order of the states they meet need no second one before a repair.
-    const LOCKS: bool = true;
-
-    fn apply<A>(&self, algorithm: &A, request: &Request, clock: &impl Clock) -> Step
+    fn apply<A>(&self, algorithm: &A, request: &Request, now: Timestamp) -> Step
     where
         A: Algorithm<State = S>,
     {
-        self.0
-            .with(|state| algorithm.step(clock.now(), state, request))
+        self.0.with(|state| algorithm.step(now, state, request))
     }
 
     fn reset(&self) {
         self.0.with(|state| *state = S::FRESH);
+    }
+
+    fn with_state<R>(&self, f: impl FnOnce(&S) -> R) -> R {
+        self.0.with(|state| f(state))
+    }
+
+    fn holding(state: S) -> Self {
+        Self(Lock::new(state))
     }
 }

@@ -1,6 +1,6 @@
 //! The store trait of this process.
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
@@ -13,7 +13,6 @@ use crate::time::Timestamp;
 ///   and none is lost.
 /// * A step that does not write leaves no trace: a refusal creates no entry.
 /// * A state is kept at least as long as its step's [`keep`](crate::Step::keep) says.
-/// * Before a [repair](crate::Step::repaired) is stored, the clock is read again.
 ///
 /// # Implementing
 /// Two methods; this one keeps 64-bit states in a mutex-guarded map, for ever.
@@ -59,8 +58,8 @@ pub trait MemoryStore<K: ?Sized, A: Algorithm> {
     /// Decides at the store's own time.
     fn decide(&self, key: &K, algorithm: &A, request: Request) -> Decision;
 
-    /// Decides at `now`. The readings that reach one key must not run backwards: a reading older than
-    /// the key's newest one may return up to its lag in tokens.
+    /// Decides at `now`. The readings that reach one key should not run backwards: where they differ by up to `d`, a bucket
+    /// lets pass `burst + (W + d) / T` in a span of `W`.
     fn decide_at(&self, key: &K, algorithm: &A, request: Request, now: Timestamp) -> Decision;
 
     /// Whether the store can enforce `algorithm`; stores that pack their states cannot enforce every limit.
@@ -72,6 +71,29 @@ pub trait MemoryStore<K: ?Sized, A: Algorithm> {
         let _ = algorithm;
         Ok(())
     }
+
+    /// Moves `key` from the limit `old` to `new`, now and once: runs [`Change`](crate::Change) on it, if the store can. The
+    /// decision is a peek under `new`.
+    ///
+    /// [`Outcome::Unsupported`](crate::Outcome::Unsupported) if the store cannot, or the limits do not share states; nothing was
+    /// changed then.
+    fn change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Decision {
+        let _ = (key, old, new, carry);
+        Decision::unsupported()
+    }
+
+    /// A number that tells this store's keys apart, by a hash with a secret key; 0 if the store has none. Two keys have the
+    /// same with a probability of 2⁻⁶⁴.
+    fn fingerprint(&self, key: &K) -> u64 {
+        let _ = key;
+        0
+    }
+}
+
+/// Stores that tell the time by a clock of this process.
+pub trait InProcess {
+    /// What that clock shows.
+    fn now(&self) -> Timestamp;
 }
 
 /// Pointers to stores are stores.
@@ -88,6 +110,20 @@ macro_rules! forward {
 
             fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
                 (**self).accepts(algorithm)
+            }
+
+            fn change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Decision {
+                (**self).change(key, old, new, carry)
+            }
+
+            fn fingerprint(&self, key: &K) -> u64 {
+                (**self).fingerprint(key)
+            }
+        }
+
+        impl<S: InProcess + ?Sized> InProcess for $pointer {
+            fn now(&self) -> Timestamp {
+                (**self).now()
             }
         })+
     };

@@ -4,6 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
+use crate::algorithm::{Algorithm, Step};
 use crate::decision::{Decision, Outcome};
 use crate::request::Request;
 use crate::state::State;
@@ -91,12 +92,31 @@ pub(crate) fn denied(fresh: &Decision, request: &Request, wait: Duration) -> Dec
     Decision::new(outcome, fresh.limit(), 0, wait)
 }
 
-/// A new key's request as it may touch a stranger's state. A refund that finds its key gone has nothing to give back
-/// to: the debt went to others.
-pub(crate) const fn of_newcomer(request: &Request) -> &Request {
-    const PEEK: &Request = &Request::PEEK;
-    match request {
-        Request::Refund { .. } => PEEK,
-        Request::Take { .. } => request,
+/// The first step of a key that starts with what strangers left in its place, or fresh: the state it leaves, and the step.
+/// `S` is a state as the store keeps it; its default is fresh.
+///
+/// A refund that finds its key gone has nothing to give back to: the debt went to others. A change of limits finds no state to
+/// change, and must not change a stranger's: what it brings counts beside the inherited debt, whichever is more.
+pub(crate) fn newcomer<A: Algorithm, S: Default>(
+    algorithm: &A,
+    request: &Request,
+    inherited: S,
+    step: impl Fn(&mut S, &Request) -> Step,
+    debt_ns: impl Fn(&S) -> u64,
+) -> (S, Step) {
+    let mut state = inherited;
+    if algorithm.is_change() {
+        let mut own = S::default();
+        let changed = step(&mut own, request);
+        if changed.keep.is_some() && debt_ns(&own) > debt_ns(&state) {
+            state = own;
+        }
+        return (state, changed);
     }
+    let request = match request {
+        Request::Refund { .. } => &Request::PEEK,
+        Request::Take { .. } => request,
+    };
+    let step = step(&mut state, request);
+    (state, step)
 }

@@ -3,11 +3,11 @@
 use super::async_store::AsyncStore;
 use super::blocking::Store;
 use super::error::StoreError;
-use super::memory::MemoryStore;
-use crate::algorithm::Algorithm;
+use super::memory::{InProcess, MemoryStore};
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
-use crate::request::Request;
+use crate::request::{Receipt, Request};
 use crate::time::Timestamp;
 
 /// Makes a [`MemoryStore`] a [`Store`] and an [`AsyncStore`] whose answers are ready at once.
@@ -39,11 +39,37 @@ impl<K: ?Sized, A: Algorithm, S: MemoryStore<K, A>> MemoryStore<K, A> for Ready<
     fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
         self.0.accepts(algorithm)
     }
+
+    fn change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Decision {
+        self.0.change(key, old, new, carry)
+    }
+
+    fn fingerprint(&self, key: &K) -> u64 {
+        self.0.fingerprint(key)
+    }
+}
+
+impl<S: InProcess> InProcess for Ready<S> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
 }
 
 impl<K: ?Sized, A: Algorithm, S: MemoryStore<K, A>> Store<K, A> for Ready<S> {
     fn apply(&self, key: &K, algorithm: &A, request: Request) -> Result<Decision, StoreError> {
         Ok(self.0.decide(key, algorithm, request))
+    }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        Ok(self.0.change(key, old, new, carry))
+    }
+
+    fn try_accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.0.accepts(algorithm)
+    }
+
+    fn try_fingerprint(&self, key: &K) -> u64 {
+        self.0.fingerprint(key)
     }
 }
 
@@ -60,6 +86,31 @@ where
         request: Request,
     ) -> Result<Decision, StoreError> {
         Ok(self.0.decide(key, algorithm, request))
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        Ok(self.0.change(key, old, new, carry))
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.0.accepts(algorithm)
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        let cost = receipt.charged();
+        let _ = self
+            .0
+            .decide(key, algorithm, Request::refund(cost, receipt));
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        self.0.fingerprint(key)
     }
 }
 
@@ -80,6 +131,18 @@ macro_rules! ready {
                 self.remove(key);
                 Ok(())
             }
+
+            fn try_change(&self, key: &Q, old: &B, new: &B, carry: Carry) -> Result<Decision, StoreError> {
+                Ok(self.change(key, old, new, carry))
+            }
+
+            fn try_accepts(&self, algorithm: &B) -> Result<(), InvalidLimit> {
+                self.accepts(algorithm)
+            }
+
+            fn try_fingerprint(&self, key: &Q) -> u64 {
+                self.fingerprint(key)
+            }
         }
 
         $(#[$attribute])*
@@ -95,6 +158,23 @@ macro_rules! ready {
             async fn forget_async(&self, key: &Q, _algorithm: &B) -> Result<(), StoreError> {
                 self.remove(key);
                 Ok(())
+            }
+
+            async fn change_async(&self, key: &Q, old: &B, new: &B, carry: Carry) -> Result<Decision, StoreError> {
+                Ok(self.change(key, old, new, carry))
+            }
+
+            fn accepts_async(&self, algorithm: &B) -> Result<(), InvalidLimit> {
+                self.accepts(algorithm)
+            }
+
+            fn cancel(&self, key: &Q, algorithm: &B, receipt: Receipt) {
+                let cost = receipt.charged();
+                let _ = self.decide(key, algorithm, Request::refund(cost, receipt));
+            }
+
+            fn fingerprint_of(&self, key: &Q) -> u64 {
+                self.fingerprint(key)
             }
         }
     };

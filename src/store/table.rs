@@ -24,17 +24,18 @@ pub use self::packing::SlotState;
 use self::set::{Asked, Set};
 pub use self::sizing::Ways;
 pub use self::slot::Slot;
-use crate::algorithm::{Algorithm, TokenBucket};
-use crate::clock::{Clock, FixedClock, StdClock};
+use crate::algorithm::{Algorithm, Carry, Change, TokenBucket};
+use crate::clock::{Clock, StdClock};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
-use crate::store::MemoryStore;
 use crate::store::counters::Counters;
 use crate::store::hash::KeyedHash;
+use crate::store::one_kind::OneKind;
 #[cfg(feature = "alloc")]
 use crate::store::overflow::InvalidCapacity;
 use crate::store::overflow::Overflow;
+use crate::store::{InProcess, MemoryStore};
 use crate::time::Timestamp;
 
 /// A keyed store of fixed size for every algorithm with the state of `A`.
@@ -108,6 +109,7 @@ pub struct TableStore<C = StdClock, A: Algorithm = TokenBucket> {
     overflow: Overflow,
     clock: C,
     counters: Counters,
+    kind: OneKind,
     algorithm: PhantomData<fn() -> A>,
 }
 
@@ -180,6 +182,7 @@ impl<A: Algorithm, C> TableStore<C, A> {
             overflow: Overflow::Inherit,
             clock,
             counters: Counters::new(),
+            kind: OneKind::new(),
             algorithm: PhantomData,
         }
     }
@@ -258,11 +261,14 @@ impl<A: Algorithm, C> TableStore<C, A> {
     }
 
     #[inline(always)] // as `Set::decide`
-    fn decide_in<B>(&self, tag: u64, set: usize, asked: Asked<'_, B, impl Clock>) -> Decision
+    fn decide_in<B>(&self, tag: u64, set: usize, asked: Asked<'_, B>) -> Decision
     where
         B: Algorithm<State = A::State>,
         A::State: SlotState,
     {
+        if !self.kind.admits(asked.algorithm) {
+            return Decision::unsupported();
+        }
         let slots = self.memory.slots();
         let count = |event| self.counters.count(set, event);
         match self.ways {
@@ -286,36 +292,41 @@ where
         // The clock takes about as long as a cache miss; the line comes meanwhile.
         self.memory.prefetch(set, self.ways);
         let now = self.clock.now();
-        self.decide_in(
-            tag,
-            set,
-            Asked {
-                algorithm,
-                request: &request,
-                now,
-                clock: &self.clock,
-            },
-        )
+        let asked = Asked {
+            algorithm,
+            request: &request,
+            now,
+        };
+        self.decide_in(tag, set, asked)
     }
 
     #[inline]
     fn decide_at(&self, key: &Q, algorithm: &B, request: Request, now: Timestamp) -> Decision {
         let (tag, set) = self.locate(key);
-        let clock = &FixedClock(now);
-        self.decide_in(
-            tag,
-            set,
-            Asked {
-                algorithm,
-                request: &request,
-                now,
-                clock,
-            },
-        )
+        let asked = Asked {
+            algorithm,
+            request: &request,
+            now,
+        };
+        self.decide_in(tag, set, asked)
     }
 
     fn accepts(&self, algorithm: &B) -> Result<(), InvalidLimit> {
         <A::State as SlotState>::accepts(algorithm)
+    }
+
+    fn change(&self, key: &Q, old: &B, new: &B, carry: Carry) -> Decision {
+        self.decide(key, &Change { old, new, carry }, Request::PEEK)
+    }
+
+    fn fingerprint(&self, key: &Q) -> u64 {
+        self.hash.hash_one(key)
+    }
+}
+
+impl<A: Algorithm, C: Clock> InProcess for TableStore<C, A> {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 }
 

@@ -13,14 +13,12 @@ pub(super) trait Ring {
     fn push(&mut self, at_ns: u64, count: usize, limit: usize);
     /// Removes `count` instants from `first` on.
     fn remove(&mut self, first: usize, count: usize);
-    /// Sets every instant from `first` on.
-    fn fill_from(&mut self, first: usize, at_ns: u64);
 }
 
 /// The state of a [`SlidingLog`](crate::SlidingLog): its last admitted instants, on the heap. Empty is
 /// a key never seen; memory grows with use, up to 8 bytes times the limit.
 #[cfg(feature = "alloc")]
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRing {
     instants: VecDeque<u64>,
 }
@@ -62,12 +60,6 @@ impl Ring for LogRing {
 
     fn remove(&mut self, first: usize, count: usize) {
         self.instants.drain(first..first + count);
-    }
-
-    fn fill_from(&mut self, first: usize, at_ns: u64) {
-        self.instants
-            .range_mut(first..)
-            .for_each(|instant| *instant = at_ns);
     }
 }
 
@@ -129,13 +121,6 @@ impl Ring for SliceRing<'_> {
         }
         self.len -= count;
     }
-
-    fn fill_from(&mut self, first: usize, at_ns: u64) {
-        for index in first..self.len {
-            let slot = self.slot(index);
-            self.slots[slot] = at_ns;
-        }
-    }
 }
 
 #[cfg(all(test, feature = "alloc"))]
@@ -158,9 +143,6 @@ mod tests {
                 ring.push(round, count, 5);
                 if round % 4 == 0 && ring.len() > 2 {
                     ring.remove(1, 1);
-                }
-                if round % 5 == 0 {
-                    ring.fill_from(ring.len() - 1, round + 1);
                 }
             }
             assert_eq!(

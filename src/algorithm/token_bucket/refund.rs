@@ -32,18 +32,16 @@ impl From<&Receipt> for Charge {
 impl TokenBucket {
     #[inline(never)]
     pub(super) fn refund(&self, now_ns: u64, tat: &mut u64, cost: u64, charge: Charge) -> Step {
-        let top_ns = self.latest_tat(now_ns);
         let cost = cost.min(charge.tokens);
         let new_ns = if cost == 0 {
             *tat
         } else if now_ns < charge.run_at_ns {
-            self.cancelled(*tat, cost, charge).min(top_ns)
+            self.cancelled(*tat, cost, charge)
         } else {
-            self.refunded(now_ns, (*tat).min(top_ns), cost, charge.after_ns)
+            self.refunded(now_ns, *tat, cost, charge.after_ns)
         };
-        let base = self.base(now_ns, new_ns.min(top_ns));
-        let decision = self.decision(Outcome::Allowed, now_ns, base);
-        self.store(now_ns, tat, new_ns, cost > 0 && *tat > top_ns, decision)
+        let decision = self.decision(Outcome::Allowed, now_ns, self.base(now_ns, new_ns));
+        self.store(now_ns, tat, new_ns, decision)
     }
 
     /// The exact state before the reservation, or before a part of it, if nothing happened to the bucket since.
@@ -62,12 +60,16 @@ impl TokenBucket {
     }
 
     /// Gives back at most what has not refilled meanwhile: with `after` the TAT that the charge left,
-    /// `after − now` of it is still owed.
+    /// `after − now` of it is still owed. While others stand in line behind the charge, it gives back nothing:
+    /// their instants are promised already, so the tokens would be used a second time beside them.
     fn refunded(&self, now_ns: u64, tat_ns: u64, cost: u64, after_ns: u64) -> u64 {
         if after_ns <= now_ns || tat_ns <= now_ns {
             return tat_ns;
         }
         let point = self.lattice.snap(self.rate, tat_ns);
+        if tat_ns != after_ns && self.has_line(now_ns, point) {
+            return tat_ns;
+        }
         let by_cost = point
             .ns
             .saturating_sub(saturate(self.rate.credit_ns(cost, point.fraction)));

@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use super::TokenBucket;
 use super::lattice::Point;
-use crate::algorithm::{Algorithm, Step};
+use crate::algorithm::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{BucketNumbers, Decision, Numbers, Outcome};
 use crate::request::{Receipt, Request};
 use crate::time::{Timestamp, duration_ns, saturate};
@@ -37,12 +37,25 @@ impl Algorithm for TokenBucket {
         }
     }
 
-    fn rescale(&self, now: Timestamp, tat: &mut u64, old: &Self) {
-        *tat = self.rescaled(now.as_nanos(), *tat, old);
+    fn change(&self, now: Timestamp, tat: &mut u64, old: &Self, carry: Carry) -> bool {
+        *tat = self.changed(now.as_nanos(), *tat, old, carry);
+        true
+    }
+
+    /// Whichever limit left the state: a TAT that is over is over.
+    #[inline]
+    fn debt_ns(&self, now: Timestamp, tat: &u64) -> u64 {
+        tat.saturating_sub(now.as_nanos())
     }
 
     fn tag(&self) -> u8 {
         0x11
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let numbers = [self.rate.n, self.rate.p, self.burst, self.max_wait_ns];
+        let kinds = numbers.into_iter().map(StateKind::of_number);
+        kinds.fold(self.state_kind(), StateKind::and).number()
     }
 }
 
@@ -68,16 +81,12 @@ impl TokenBucket {
                         *tat = charged_ns;
                         return self.granted(now_ns, base, charged_ns, cost, ready_ns);
                     }
-                    if *tat - now_ns <= self.reach_ns {
-                        let numbers = Numbers::Bucket(self.numbers(now_ns, base));
-                        return Step::unchanged(Decision::denied(ready_ns - latest_ns, numbers));
-                    }
+                    let numbers = Numbers::Bucket(self.numbers(now_ns, base));
+                    return Step::unchanged(Decision::denied(ready_ns - latest_ns, numbers));
                 }
             }
         }
-        let (legal_ns, step) = self.refuse(now_ns, *tat, cost, wait_ns);
-        *tat = legal_ns;
-        step
+        self.refuse(now_ns, *tat)
     }
 
     /// Every other way of taking: peeks, partial grants, reservations, charges.
@@ -90,8 +99,8 @@ impl TokenBucket {
         at_least: u64,
         max_wait: Duration,
     ) -> Step {
+        let base = self.base(now_ns, *tat);
         if cost == 0 {
-            let base = self.base(now_ns, (*tat).min(self.latest_tat(now_ns)));
             return Step::unchanged(self.decision(Outcome::Allowed, now_ns, base));
         }
         if at_least == 0 && max_wait == Duration::MAX {
@@ -101,35 +110,50 @@ impl TokenBucket {
         if at_least >= cost {
             return self.take(now_ns, tat, cost, wait_ns);
         }
-        let legal_ns = (*tat).min(self.latest_tat(now_ns));
-        let base = self.base(now_ns, legal_ns);
         let grant = self.numbers(now_ns, base).grantable(wait_ns).min(cost);
         if grant == 0 && at_least == 0 {
-            return self.settled(now_ns, tat, legal_ns, 0);
+            return Step::unchanged(self.decision(Outcome::Allowed, now_ns, base));
         }
         // A grant of fewer tokens than accepted is refused, with the wait for the least acceptable.
         self.take(now_ns, tat, grant.max(at_least).max(1), wait_ns)
     }
 
-    /// Charges work that was already done: never refused, but no deeper than `max_wait` into debt.
+    /// Charges work that was already done: never refused, but in whole tokens, and no deeper than `max_wait` into
+    /// debt. What finds no room writes nothing; otherwise charges that come often would keep the bucket at its
+    /// deepest, whatever fraction of a token each of them added.
     fn charge(&self, now_ns: u64, tat: &mut u64, cost: u64) -> Step {
-        let top_ns = self.latest_tat(now_ns);
-        let base = self.base(now_ns, (*tat).min(top_ns));
-        let room_ns = top_ns - base.ns;
-        let charge_ns = self.rate.charge_ns(cost, base.fraction);
-        if charge_ns <= u128::from(room_ns) {
-            return self.settled(now_ns, tat, base.ns + saturate(charge_ns), cost);
-        }
+        let base = self.base(now_ns, *tat);
+        let room_ns = self.latest_tat(now_ns).saturating_sub(base.ns);
         let charged = self.rate.tokens_within(room_ns, base.fraction).min(cost);
-        self.settled(now_ns, tat, top_ns, charged)
+        if charged == 0 {
+            let decision = self.decision(Outcome::Allowed, now_ns, base);
+            let decision = decision.with_wait_ns(self.overdrawn_ns(now_ns, base));
+            return Step::unchanged(decision.with_uncharged(cost));
+        }
+        // At most the room, so it fits.
+        let new_ns = base.ns + saturate(self.rate.charge_ns(charged, base.fraction));
+        let after = self.base(now_ns, new_ns);
+        *tat = new_ns;
+        let decision = self
+            .decision(Outcome::Allowed, now_ns, after)
+            .with_wait_ns(self.overdrawn_ns(now_ns, after))
+            .with_uncharged(cost - charged)
+            .with_receipt(Receipt::new(charged, new_ns));
+        Step::write(
+            decision,
+            Duration::from_nanos(new_ns.saturating_sub(now_ns)),
+        )
     }
 
-    /// Allows at once, with the given TAT; writes it if it differs.
-    fn settled(&self, now_ns: u64, tat: &mut u64, new_ns: u64, charged: u64) -> Step {
-        let decision = self.decision(Outcome::Allowed, now_ns, self.base(now_ns, new_ns));
-        let decision = decision.with_receipt(Receipt::new(charged, new_ns));
-        let repaired = *tat > self.latest_tat(now_ns);
-        self.store(now_ns, tat, new_ns, repaired, decision)
+    /// How long until the bucket owes nothing, that is, until it is empty rather than overdrawn.
+    fn overdrawn_ns(&self, now_ns: u64, at: Point) -> u64 {
+        let credit_ns = saturate(self.rate.credit_ns(self.burst, at.fraction));
+        at.ns.saturating_sub(credit_ns).saturating_sub(now_ns)
+    }
+
+    /// Whether somebody stands in line: a reservation, or a charge beyond the burst, is not paid yet.
+    pub(super) fn has_line(&self, now_ns: u64, at: Point) -> bool {
+        self.overdrawn_ns(now_ns, at) > 0
     }
 
     /// Writes a TAT if it differs from the one there.
@@ -138,19 +162,16 @@ impl TokenBucket {
         now_ns: u64,
         tat: &mut u64,
         new_ns: u64,
-        repaired: bool,
         decision: Decision,
     ) -> Step {
         if *tat == new_ns {
             return Step::unchanged(decision);
         }
         *tat = new_ns;
-        let keep = Duration::from_nanos(new_ns.saturating_sub(now_ns));
-        Step {
+        Step::write(
             decision,
-            keep: Some(keep),
-            repaired,
-        }
+            Duration::from_nanos(new_ns.saturating_sub(now_ns)),
+        )
     }
 
     /// The instant a charge starts from: the TAT, or now if the bucket is full.
@@ -212,31 +233,12 @@ impl TokenBucket {
         Step::write(decision.with_receipt(receipt), keep)
     }
 
-    /// Refuses what can never pass, and cuts back a TAT that no legal history can have left. Returns the TAT to store;
-    /// by value, because a pointer to it would keep it in memory on every path.
+    /// Refuses what can never pass: more than the bucket holds, or past the end of time.
     #[cold]
     #[inline(never)]
-    fn refuse(&self, now_ns: u64, tat_ns: u64, cost: u64, wait_ns: u64) -> (u64, Step) {
-        let top_ns = self.latest_tat(now_ns);
-        let base = self.base(now_ns, tat_ns.min(top_ns));
-        let outcome = if cost > self.burst || self.charged(base, cost).is_none() {
-            Outcome::TooLarge
-        } else {
-            let retry_ns = self
-                .ready(base, cost)
-                .saturating_sub(now_ns.saturating_add(wait_ns));
-            // A cut state still refuses: ⌈burst·T⌉ past now leaves no whole token.
-            debug_assert!(retry_ns > 0, "a refusal must name a wait");
-            Outcome::Denied {
-                retry_after: Duration::from_nanos(retry_ns.max(1)),
-            }
-        };
-        let decision = self.decision(outcome, now_ns, base);
-        if tat_ns > top_ns {
-            let keep = Duration::from_nanos(top_ns - now_ns);
-            return (top_ns, Step::repair(decision, keep));
-        }
-        (tat_ns, Step::unchanged(decision))
+    fn refuse(&self, now_ns: u64, tat_ns: u64) -> Step {
+        let base = self.base(now_ns, tat_ns);
+        Step::unchanged(self.decision(Outcome::TooLarge, now_ns, base))
     }
 
     #[inline]

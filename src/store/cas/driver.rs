@@ -87,8 +87,7 @@ impl<'a, A: Algorithm, V> CasDriver<'a, A, V> {
         self.seen.as_ref()
     }
 
-    /// The key was read. `clock` is read now if the backend has no clock of its own: after the value, as a
-    /// [repair](crate::Step::repaired) asks for.
+    /// The key was read. `clock` is read now if the backend has no clock of its own.
     ///
     /// # Errors
     /// [`ErrorKind::Corrupt`] if the value is no state of this algorithm; [`ErrorKind::Unsupported`] if that has no wire

@@ -16,17 +16,18 @@ use std::thread;
 use dashmap::DashMap;
 
 use self::evicted::EvictedDebts;
-use crate::algorithm::{Algorithm, TokenBucket};
-use crate::clock::{Clock, FixedClock, ReadAhead, StdClock};
+use crate::algorithm::{Algorithm, Carry, Change, TokenBucket};
+use crate::clock::{Clock, StdClock};
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::state::State;
-use crate::store::MemoryStore;
 use crate::store::cell::Cell;
 use crate::store::counters::Counters;
 use crate::store::hash::KeyedHash;
+use crate::store::one_kind::OneKind;
 use crate::store::overflow::{InvalidCapacity, Overflow};
 use crate::store::prefetch::prefetch;
+use crate::store::{InProcess, MemoryStore};
 use crate::time::Timestamp;
 
 type CellOf<A> = <<A as Algorithm>::State as State>::Cell;
@@ -61,9 +62,10 @@ pub struct DashStore<K, A: Algorithm = TokenBucket, C = StdClock> {
     cells: DashMap<K, CellOf<A>, KeyedHash>,
     keys_per_shard: usize,
     overflow: Overflow,
-    evicted: EvictedDebts,
+    evicted: EvictedDebts<A::State>,
     clock: C,
     counters: Counters,
+    kind: OneKind,
     algorithm: PhantomData<fn() -> A>,
 }
 
@@ -129,6 +131,7 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
             evicted: EvictedDebts::new(shards, keys_per_shard),
             clock,
             counters: Counters::new(),
+            kind: OneKind::new(),
             algorithm: PhantomData,
         }
     }
@@ -179,13 +182,13 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
     pub fn clear(&self) {
         self.cells.clear();
         self.evicted.forget_if(|_| true);
+        self.kind.forget();
     }
 
     /// Forgets the keys whose state under `algorithm` is that of a key never seen, which changes no
     /// later decision. Returns how many those were.
     ///
-    /// Takes the shards one after the other, each for as long as its keys take. If keys are checked
-    /// under several limits, give the one that remembers longest.
+    /// Takes the shards one after the other, each for as long as its keys take.
     pub fn prune<B>(&self, algorithm: &B) -> usize
     where
         B: Algorithm<State = A::State>,
@@ -200,27 +203,32 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         B: Algorithm<State = A::State>,
     {
         let mut pruned = 0;
+        let owes = |state: &A::State| algorithm.debt_ns(now, state) > 0;
         self.cells.retain(|_, cell| {
-            let peek = cell.apply(algorithm, &Request::PEEK, &FixedClock(now));
-            let keep = !peek.decision.reset_after().is_zero();
+            let keep = cell.with_state(owes);
             pruned += usize::from(!keep);
             keep
         });
-        self.evicted.forget_if(|word| {
-            let peek =
-                CellOf::<A>::with_word(word).apply(algorithm, &Request::PEEK, &FixedClock(now));
-            peek.decision.reset_after().is_zero()
-        });
+        self.evicted.forget_if(|state| !owes(state));
         pruned
     }
 
     #[inline(always)] // or the decision is copied through memory while the shard is locked: 49 against 45 ns
-    fn apply<Q, B>(&self, key: &Q, algorithm: &B, request: &Request, clock: &impl Clock) -> Decision
+    fn apply<Q, B>(
+        &self,
+        key: &Q,
+        algorithm: &B,
+        request: &Request,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Decision
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
         B: Algorithm<State = A::State>,
     {
+        if !self.kind.admits(algorithm) {
+            return Decision::unsupported();
+        }
         let hash = self.cells.hasher().hash_one(key);
         let table = self.cells.shards()[self.shard_of(hash)].read();
 
@@ -235,12 +243,12 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         prefetch(entry.wrapping_sub(CACHE_LINE));
 
         // The clock takes about as long as a cache miss; the lines come meanwhile.
-        let read_ahead = ReadAhead::new(clock, !CellOf::<A>::LOCKS);
+        let now = now();
         if let Some((_, cell)) = table.get(hash, |(held, _)| held.borrow() == key) {
-            return cell.get().apply(algorithm, request, &read_ahead).decision;
+            return cell.get().apply(algorithm, request, now).decision;
         }
         drop(table);
-        self.apply_to_new(key, hash, algorithm, request, clock)
+        self.apply_to_new(key, hash, algorithm, request, now)
     }
 
     #[inline]
@@ -260,12 +268,26 @@ where
 {
     #[inline(always)] // as `apply`
     fn decide(&self, key: &Q, algorithm: &B, request: Request) -> Decision {
-        self.apply(key, algorithm, &request, &self.clock)
+        self.apply(key, algorithm, &request, || self.clock.now())
     }
 
     #[inline]
     fn decide_at(&self, key: &Q, algorithm: &B, request: Request, now: Timestamp) -> Decision {
-        self.apply(key, algorithm, &request, &FixedClock(now))
+        self.apply(key, algorithm, &request, || now)
+    }
+
+    fn change(&self, key: &Q, old: &B, new: &B, carry: Carry) -> Decision {
+        self.decide(key, &Change { old, new, carry }, Request::PEEK)
+    }
+
+    fn fingerprint(&self, key: &Q) -> u64 {
+        self.cells.hasher().hash_one(key)
+    }
+}
+
+impl<K: Eq + Hash, A: Algorithm, C: Clock> InProcess for DashStore<K, A, C> {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 }
 

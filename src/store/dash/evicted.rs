@@ -10,15 +10,16 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::state::State;
 use crate::sync::Lock;
 
 #[derive(Debug)]
-pub(super) struct EvictedDebts {
-    shards: Box<[Lock<Vec<u64>>]>,
+pub(super) struct EvictedDebts<S> {
+    shards: Box<[Lock<Vec<S>>]>,
     places: usize,
 }
 
-impl EvictedDebts {
+impl<S: State> EvictedDebts<S> {
     pub(super) fn new(shards: usize, keys_per_shard: usize) -> Self {
         Self {
             shards: (0..shards).map(|_| Lock::new(Vec::new())).collect(),
@@ -26,37 +27,30 @@ impl EvictedDebts {
         }
     }
 
-    /// The state a new key with `hash` starts with; 0 is fresh.
-    pub(super) fn get(&self, shard: usize, hash: u64) -> u64 {
-        self.shards[shard].with(|debts| debts.get(self.place(hash)).copied().unwrap_or(0))
+    /// The state a new key with `hash` starts with.
+    pub(super) fn get(&self, shard: usize, hash: u64) -> S {
+        self.shards[shard].with(|debts| debts.get(self.place(hash)).cloned().unwrap_or_default())
     }
 
-    /// Remembers the state of an evicted key.
-    pub(super) fn add(&self, shard: usize, hash: u64, state: u64) {
+    /// Remembers the state of an evicted key, if it owes more than those before it. `debt_ns` tells what a state owes; the words
+    /// themselves cannot be compared, since they may mean different things.
+    pub(super) fn add(&self, shard: usize, hash: u64, state: S, debt_ns: impl Fn(&S) -> u64) {
         let place = self.place(hash);
         self.shards[shard].with(|debts| {
             if debts.is_empty() {
-                *debts = vec![0; self.places];
+                *debts = vec![S::FRESH; self.places];
             }
-            debts[place] = debts[place].max(state);
-        });
-    }
-
-    /// Corrects a state that a stepped clock left in the future.
-    pub(super) fn repair(&self, shard: usize, hash: u64, state: u64) {
-        let place = self.place(hash);
-        self.shards[shard].with(|debts| {
-            if let Some(debt) = debts.get_mut(place) {
-                *debt = state;
+            if debt_ns(&debts[place]) < debt_ns(&state) {
+                debts[place] = state;
             }
         });
     }
 
     /// Frees rows in which `is_paid` holds for every debt.
-    pub(super) fn forget_if(&self, is_paid: impl Fn(u64) -> bool) {
+    pub(super) fn forget_if(&self, is_paid: impl Fn(&S) -> bool) {
         for shard in &self.shards {
             shard.with(|debts| {
-                if debts.iter().all(|debt| is_paid(*debt)) {
+                if debts.iter().all(&is_paid) {
                     *debts = Vec::new();
                 }
             });

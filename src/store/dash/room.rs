@@ -14,12 +14,12 @@ use dashmap::SharedValue;
 
 use super::{CellOf, DashStore};
 use crate::algorithm::Algorithm;
-use crate::clock::{Clock, FixedClock};
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::store::cell::Cell;
 use crate::store::counters::Event;
-use crate::store::overflow::{Overflow, denied, of_newcomer, wants_tokens};
+use crate::store::overflow::{Overflow, denied, newcomer, wants_tokens};
+use crate::time::Timestamp;
 
 /// Entries that a new key looks at in a full shard.
 const SAMPLE: usize = 16;
@@ -34,7 +34,7 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         hash: u64,
         algorithm: &B,
         request: &Request,
-        clock: &impl Clock,
+        now: Timestamp,
     ) -> Decision
     where
         K: Borrow<Q>,
@@ -45,21 +45,19 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         let hash_of = |entry: &(K, SharedValue<CellOf<A>>)| self.cells.hasher().hash_one(&entry.0);
         let mut table = self.cells.shards()[shard].write();
         if let Some((_, cell)) = table.get(hash, |(held, _)| held.borrow() == key) {
-            return cell.get().apply(algorithm, request, clock).decision; // brought meanwhile
+            return cell.get().apply(algorithm, request, now).decision; // brought meanwhile
         }
 
-        // Decide first, on a cell of its own; only a key that was charged takes a place.
+        // Decide first, on a state of its own; only a key that was charged takes a place.
         let inherited = self.evicted.get(shard, hash);
-        // One reading serves all: it comes after the loads, and nobody else moves these states under the lock, so that even a
-        // repair needs no second one.
-        let now = FixedClock(clock.now());
-        let newcomer = CellOf::<A>::with_word(inherited);
-        let step = newcomer.apply(algorithm, of_newcomer(request), &now);
-        if step.repaired && inherited > 0 {
-            self.evicted.repair(shard, hash, newcomer.word());
-        }
-        let owes =
-            inherited > 0 && !debt(&CellOf::<A>::with_word(inherited), algorithm, &now).is_zero();
+        let owes = algorithm.debt_ns(now, &inherited) > 0;
+        let (newcomer, step) = newcomer(
+            algorithm,
+            request,
+            inherited,
+            |state, request| algorithm.step(now, state, request),
+            |state| algorithm.debt_ns(now, state),
+        );
         let count_overflow = || {
             if wants_tokens(request) {
                 self.counters.count(shard, Event::Overflowed);
@@ -68,7 +66,7 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         if owes {
             count_overflow();
         }
-        let takes_place = step.keep.is_some() && step.decision.is_allowed();
+        let takes_place = step.keep.is_some();
         let policy = self.overflow.for_state::<A::State>();
         // Where new keys are refused for want of room, a peek must say so, too.
         if !takes_place && policy != Overflow::Deny {
@@ -80,7 +78,7 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
         if is_full || grows {
             let buckets = table.buckets();
             let (mut seen, mut as_good_as_new) = (0, 0);
-            let mut least_in_debt = (0, Duration::MAX);
+            let mut least_in_debt = (0, u64::MAX);
             let sample = if is_full { SAMPLE } else { usize::MAX };
             // Other bits of the hash than those that choose the shard and the key's own bucket.
             #[allow(clippy::cast_possible_truncation)] // reduced to the table
@@ -94,10 +92,11 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
                 // SAFETY: as above; a table with a full bucket is allocated.
                 let bucket = unsafe { table.bucket(index) };
                 // SAFETY: the bucket is full, and the reference ends with this statement.
-                let debt = debt(unsafe { bucket.as_ref() }.1.get(), algorithm, &now);
-                if !debt.is_zero() {
-                    if debt < least_in_debt.1 {
-                        least_in_debt = (index, debt);
+                let cell = unsafe { bucket.as_ref() }.1.get();
+                let debt_ns = cell.with_state(|state| algorithm.debt_ns(now, state));
+                if debt_ns > 0 {
+                    if debt_ns < least_in_debt.1 {
+                        least_in_debt = (index, debt_ns);
                     }
                 } else {
                     as_good_as_new += 1;
@@ -123,10 +122,15 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
                         let bucket = unsafe { table.bucket(least_in_debt.0) };
                         // SAFETY: the bucket is full and of this table, and is not used again.
                         let (entry, _) = unsafe { table.remove(bucket) };
-                        self.evicted
-                            .add(shard, hash_of(&entry), entry.1.get().word());
+                        let state = entry.1.get().with_state(Clone::clone);
+                        self.evicted.add(shard, hash_of(&entry), state, |state| {
+                            algorithm.debt_ns(now, state)
+                        });
                     }
-                    Overflow::Deny => return denied(&step.decision, request, least_in_debt.1),
+                    Overflow::Deny => {
+                        let wait = Duration::from_nanos(least_in_debt.1);
+                        return denied(&step.decision, request, wait);
+                    }
                     Overflow::Admit => return step.decision,
                 }
             } else if grows && as_good_as_new < table.len() {
@@ -145,19 +149,9 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
             }
         }
         if takes_place {
-            table.insert(hash, (key.to_owned(), SharedValue::new(newcomer)), hash_of);
+            let cell = SharedValue::new(CellOf::<A>::holding(newcomer));
+            table.insert(hash, (key.to_owned(), cell), hash_of);
         }
         step.decision
     }
-}
-
-/// How long until the state in `cell` is as good as new.
-fn debt<A, C>(cell: &C, algorithm: &A, now: &FixedClock) -> Duration
-where
-    A: Algorithm,
-    C: Cell<A::State>,
-{
-    cell.apply(algorithm, &Request::PEEK, now)
-        .decision
-        .reset_after()
 }

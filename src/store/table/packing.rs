@@ -19,6 +19,7 @@ use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 use crate::state::State;
+use crate::store::cell::SingleWord;
 use crate::time::{Timestamp, duration_ns};
 
 /// A slot's word. Models checked by loom, which knows no wider atomics, halve every field.
@@ -69,6 +70,10 @@ pub trait SlotState: State {
         request: &Request,
     ) -> Step;
 
+    /// How long until a packed state is as good as new.
+    #[doc(hidden)]
+    fn debt_packed<A: Algorithm<State = Self>>(algorithm: &A, now: Timestamp, packed: Word) -> u64;
+
     /// Whether the limit fits.
     #[doc(hidden)]
     fn accepts<A: Algorithm<State = Self>>(algorithm: &A) -> Result<(), InvalidLimit>;
@@ -80,36 +85,48 @@ pub(super) fn tag_of<S: SlotState>(hash: u64) -> u64 {
     (hash & ((1 << S::LAYOUT.tag_bits) - 1)).max(1)
 }
 
-impl SlotState for u64 {
-    #[cfg(not(all(test, loom)))]
-    const LAYOUT: Layout = Layout {
-        tag_bits: 40,
-        lap_bits: 24,
-    };
-    #[cfg(all(test, loom))]
-    const LAYOUT: Layout = Layout {
-        tag_bits: 16,
-        lap_bits: 16,
-    };
+/// States of one word lie in a slot as they are.
+macro_rules! single_words {
+    ($($state:ty),+) => {
+        $(impl SlotState for $state {
+            #[cfg(not(all(test, loom)))]
+            const LAYOUT: Layout = Layout {
+                tag_bits: 40,
+                lap_bits: 24,
+            };
+            #[cfg(all(test, loom))]
+            const LAYOUT: Layout = Layout {
+                tag_bits: 16,
+                lap_bits: 16,
+            };
 
-    #[inline(always)] // as `Set::decide`
-    #[allow(clippy::cast_possible_truncation)] // the layout leaves 64 bits; a loom model's times are short
-    fn step_packed<A: Algorithm<State = Self>>(
-        algorithm: &A,
-        now: Timestamp,
-        packed: &mut Word,
-        request: &Request,
-    ) -> Step {
-        let mut state = *packed as u64;
-        let step = algorithm.step(now, &mut state, request);
-        *packed = state as Word;
-        step
-    }
+            #[inline(always)] // as `Set::decide`
+            #[allow(clippy::cast_possible_truncation)] // the layout leaves 64 bits; a loom model's times are short
+            fn step_packed<A: Algorithm<State = Self>>(
+                algorithm: &A,
+                now: Timestamp,
+                packed: &mut Word,
+                request: &Request,
+            ) -> Step {
+                let mut state = Self::from_word(*packed as u64);
+                let step = algorithm.step(now, &mut state, request);
+                *packed = state.into_word() as Word;
+                step
+            }
 
-    fn accepts<A: Algorithm<State = Self>>(_: &A) -> Result<(), InvalidLimit> {
-        Ok(())
-    }
+            #[inline]
+            #[allow(clippy::cast_possible_truncation)] // as above
+            fn debt_packed<A: Algorithm<State = Self>>(algorithm: &A, now: Timestamp, packed: Word) -> u64 {
+                algorithm.debt_ns(now, &Self::from_word(packed as u64))
+            }
+
+            fn accepts<A: Algorithm<State = Self>>(_: &A) -> Result<(), InvalidLimit> {
+                Ok(())
+            }
+        })+
+    };
 }
+single_words!(u64);
 
 /// Windows run on whole milliseconds here.
 const TICK_NS: u64 = 1_000_000;
@@ -138,25 +155,29 @@ impl SlotState for u128 {
         request: &Request,
     ) -> Step {
         let now_ms = now.as_nanos() / TICK_NS;
-        let coarse = algorithm
-            .in_ticks(TICK_NS, MOST)
-            .filter(|_| now_ms >> START_BITS == 0);
-        let Some(coarse) = coarse else {
+        let mut state = unpack(*packed).pack();
+        let (ticks, at) = ((TICK_NS, MOST), Timestamp::from_nanos(now_ms));
+        let step = if now_ms >> START_BITS == 0 {
+            algorithm.step_in_ticks(ticks, at, &mut state, request)
+        } else {
+            None
+        };
+        let Some(step) = step else {
             return Step::unchanged(Decision::new(Outcome::Unsupported, 0, 0, Duration::ZERO));
         };
-        let mut state = unpack(*packed).pack();
-        let step = coarse.step(Timestamp::from_nanos(now_ms), &mut state, request);
         let since_tick_ns = now.as_nanos() % TICK_NS;
         let decision = in_nanos(step.decision, since_tick_ns);
         if step.keep.is_some() {
             *packed = pack(WindowState::unpack(state));
         }
         let keep = step.keep.map(|_| decision.reset_after());
-        Step {
-            decision,
-            keep,
-            repaired: step.repaired,
-        }
+        Step { decision, keep }
+    }
+
+    fn debt_packed<A: Algorithm<State = Self>>(algorithm: &A, now: Timestamp, packed: Word) -> u64 {
+        let mut state = packed;
+        let peek = Self::step_packed(algorithm, now, &mut state, &Request::PEEK);
+        duration_ns(peek.decision.reset_after())
     }
 
     fn accepts<A: Algorithm<State = Self>>(algorithm: &A) -> Result<(), InvalidLimit> {
@@ -221,6 +242,7 @@ fn in_nanos(decision: Decision, since_tick_ns: u64) -> Decision {
         decision.remaining(),
         scaled(decision.reset_after()),
     )
+    .with_uncharged(decision.uncharged())
     .with_receipt(decision.into_receipt())
 }
 

@@ -42,13 +42,12 @@ use core::time::Duration;
 use super::packing::{SlotState, Word};
 use super::slot::{Slot, SlotWord};
 use crate::algorithm::{Algorithm, Step};
-use crate::clock::Clock;
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::store::counters::Event;
-use crate::store::overflow::{Overflow, denied, of_newcomer, wants_tokens};
+use crate::store::overflow::{Overflow, denied, newcomer, wants_tokens};
 use crate::sync::Ordering;
-use crate::time::{Timestamp, saturate};
+use crate::time::Timestamp;
 
 /// One set of `W` slots.
 pub(super) struct Set<'a, const W: usize> {
@@ -56,13 +55,10 @@ pub(super) struct Set<'a, const W: usize> {
 }
 
 /// A request with all it takes to answer it.
-pub(super) struct Asked<'a, A, C> {
+pub(super) struct Asked<'a, A> {
     pub(super) algorithm: &'a A,
     pub(super) request: &'a Request,
-    /// The reading to decide with, taken from `clock`.
     pub(super) now: Timestamp,
-    /// Read again before a repair is stored.
-    pub(super) clock: &'a C,
 }
 
 /// Whether a charge was carried out on the key's own slot.
@@ -83,16 +79,15 @@ impl<'a, const W: usize> Set<'a, W> {
     }
 
     #[inline(always)] // with `charge` and what leads here: 67 against 78 ns, the step copied through memory
-    pub(super) fn decide<A, C>(
+    pub(super) fn decide<A>(
         &self,
         tag: u64,
-        asked: Asked<'_, A, C>,
+        asked: Asked<'_, A>,
         overflow: Overflow,
         count: impl Fn(Event),
     ) -> Decision
     where
         A: Algorithm<State: SlotState>,
-        C: Clock,
     {
         for slot in self.slots {
             // Relaxed: the word is all there is to know, see "Orderings".
@@ -110,16 +105,15 @@ impl<'a, const W: usize> Set<'a, W> {
     /// The key was not seen: charge it if it is there now, insert it if not.
     #[cold]
     #[inline(never)]
-    fn decide_absent<A, C>(
+    fn decide_absent<A>(
         &self,
         tag: u64,
-        mut asked: Asked<'_, A, C>,
+        asked: Asked<'_, A>,
         overflow: Overflow,
         count: impl Fn(Event),
     ) -> Decision
     where
         A: Algorithm<State: SlotState>,
-        C: Clock,
     {
         let layout = A::State::LAYOUT;
         let count_overflow = || {
@@ -128,7 +122,6 @@ impl<'a, const W: usize> Set<'a, W> {
             }
         };
         let mut broken = None;
-        let mut read_after = None;
         loop {
             // Acquire pairs with the AcqRel of `change_owner`, for the sake of `repair`.
             let words: [SlotWord; W] = array::from_fn(|i| self.slots[i].load(Ordering::Acquire));
@@ -156,7 +149,7 @@ impl<'a, const W: usize> Set<'a, W> {
                     Overflow::Inherit => {}
                     Overflow::Deny => {
                         count_overflow();
-                        let wait = Duration::from_nanos(saturate(place.debt_ns));
+                        let wait = Duration::from_nanos(place.debt_ns);
                         return denied(&fresh_step(&asked).decision, asked.request, wait);
                     }
                     Overflow::Admit => {
@@ -165,30 +158,15 @@ impl<'a, const W: usize> Set<'a, W> {
                     }
                 }
             }
-            let request = of_newcomer(asked.request);
             let word = words[place.index];
-            let mut state = if place.overflows {
+            let inherited = if place.overflows {
                 word.state(layout)
             } else {
                 0
             };
-            let step = A::State::step_packed(asked.algorithm, asked.now, &mut state, request);
-            if step.repaired && read_after != Some(word) {
-                asked.now = asked.clock.now(); // as in `charge`: after this very word was loaded
-                read_after = Some(word);
-                continue;
-            }
-            let done = if step.keep.is_none() {
-                true
-            } else if step.decision.is_allowed() {
-                self.insert::<A::State>(&words, head, place.index, tag, state)
-            } else {
-                // The repair of an inherited state: the newcomer gets nothing, the owner stays.
-                let repaired = word.with_state(layout, state);
-                self.slots[place.index]
-                    .exchange(word, repaired, Ordering::Relaxed)
-                    .is_ok()
-            };
+            let (state, step) = step_newcomer(&asked, inherited);
+            let done = step.keep.is_none()
+                || self.insert::<A::State>(&words, head, place.index, tag, state);
             if done {
                 if place.overflows {
                     count_overflow();
@@ -216,13 +194,13 @@ impl<'a, const W: usize> Set<'a, W> {
 
     /// Where a newcomer goes: to the first slot that is as good as new, else to the one with the least debt.
     #[inline]
-    fn place<A, C>(&self, words: &[SlotWord; W], head: usize, asked: &Asked<'_, A, C>) -> Place
+    fn place<A>(&self, words: &[SlotWord; W], head: usize, asked: &Asked<'_, A>) -> Place
     where
         A: Algorithm<State: SlotState>,
     {
         let mut least = Place {
             index: head,
-            debt_ns: u128::MAX,
+            debt_ns: u64::MAX,
             overflows: true,
         };
         // From the head on, so that a free slot costs the fewest rotations.
@@ -322,35 +300,25 @@ impl<'a, const W: usize> Set<'a, W> {
 struct Place {
     index: usize,
     /// What the slot's key owes; 0 if losing it loses nothing.
-    debt_ns: u128,
+    debt_ns: u64,
     /// No slot was free of debt, and this one has the least.
     overflows: bool,
 }
 
 /// Steps the state in `slot`, which held `word` of the right key.
 #[inline(always)]
-fn charge<A, C>(slot: &Slot, mut word: SlotWord, asked: &Asked<'_, A, C>) -> Charged
+fn charge<A>(slot: &Slot, mut word: SlotWord, asked: &Asked<'_, A>) -> Charged
 where
     A: Algorithm<State: SlotState>,
-    C: Clock,
 {
     let layout = A::State::LAYOUT;
     let tag = word.tag(layout);
-    let mut now = asked.now;
-    let mut read_after_load = false;
     loop {
         let mut state = word.state(layout);
-        let step = A::State::step_packed(asked.algorithm, now, &mut state, asked.request);
+        let step = A::State::step_packed(asked.algorithm, asked.now, &mut state, asked.request);
         if step.keep.is_none() {
             return Charged::Done(step.decision);
         }
-        if step.repaired && !read_after_load {
-            // The reading may merely be older than the state; only one taken after the load can tell.
-            now = asked.clock.now();
-            read_after_load = true;
-            continue;
-        }
-        read_after_load = false;
         // Relaxed: nothing but the word itself is published, see "Orderings".
         match slot.exchange(word, word.with_state(layout, state), Ordering::Relaxed) {
             Ok(()) => return Charged::Done(step.decision),
@@ -371,16 +339,22 @@ fn change_owner(slot: &Slot, old: SlotWord, new: SlotWord) -> bool {
 
 /// How long until the state in `word` is as good as new; an empty slot is.
 #[inline]
-fn debt_ns<A>(word: SlotWord, algorithm: &A, now: Timestamp) -> u128
+fn debt_ns<A>(word: SlotWord, algorithm: &A, now: Timestamp) -> u64
 where
     A: Algorithm<State: SlotState>,
 {
-    let mut state = word.state(A::State::LAYOUT);
+    debt_ns_of(word.state(A::State::LAYOUT), algorithm, now)
+}
+
+#[inline]
+fn debt_ns_of<A>(state: Word, algorithm: &A, now: Timestamp) -> u64
+where
+    A: Algorithm<State: SlotState>,
+{
     if state == 0 {
         return 0;
     }
-    let peek = A::State::step_packed(algorithm, now, &mut state, &Request::PEEK);
-    peek.decision.reset_after().as_nanos()
+    A::State::debt_packed(algorithm, now, state)
 }
 
 /// Whether a slot is free to be taken.
@@ -392,9 +366,28 @@ where
 }
 
 /// What a key never seen would be answered.
-fn fresh_step<A, C>(asked: &Asked<'_, A, C>) -> Step
+fn fresh_step<A>(asked: &Asked<'_, A>) -> Step
 where
     A: Algorithm<State: SlotState>,
 {
     A::State::step_packed(asked.algorithm, asked.now, &mut 0, asked.request)
+}
+
+/// The first step of a key that starts with `inherited`; see [`newcomer`].
+fn step_newcomer<A>(asked: &Asked<'_, A>, inherited: Word) -> (Word, Step)
+where
+    A: Algorithm<State: SlotState>,
+{
+    let Asked {
+        algorithm,
+        request,
+        now,
+    } = *asked;
+    newcomer(
+        algorithm,
+        request,
+        inherited,
+        |state, request| A::State::step_packed(algorithm, now, state, request),
+        |state| debt_ns_of(*state, algorithm, now),
+    )
 }

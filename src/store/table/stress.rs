@@ -10,7 +10,7 @@ use std::thread;
 use super::packing::SlotState;
 use super::{TableStore, Ways};
 use crate::algorithm::TokenBucket;
-use crate::clock::FixedClock;
+use crate::clock::ManualClock;
 use crate::request::Request;
 use crate::store::MemoryStore;
 use crate::store::overflow::Overflow;
@@ -25,12 +25,13 @@ const BURST: u64 = 1_000;
 const T: u64 = 1_000_000;
 const NOW: u64 = 5_000_000_000;
 
-type Table = TableStore<FixedClock>;
+type Table = TableStore<ManualClock>;
 /// Tokens for each key.
 type Book = BTreeMap<u64, u64>;
 
 fn table(slots: usize, ways: Ways, overflow: Overflow, round: u64) -> Table {
-    let clock = FixedClock(Timestamp::from_nanos(NOW));
+    let clock = ManualClock::new();
+    clock.set(Timestamp::from_nanos(NOW));
     TableStore::with_seed(slots, round.into(), clock)
         .expect("a legal capacity")
         .with_ways(ways)

@@ -14,7 +14,6 @@ use std::time::Instant;
 
 use super::watched::{self, Memory};
 use crate::algorithm::TokenBucket;
-use crate::clock::Clock;
 use crate::request::{Receipt, Request};
 use crate::store::overflow::Overflow;
 use crate::store::table::packing::SlotState;
@@ -64,7 +63,7 @@ pub(super) const fn until(tag: u64, lap: u64, tat: u64) -> Held {
 pub(super) struct Call {
     tag: u64,
     what: What,
-    reading: Reading,
+    now: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,22 +74,11 @@ enum What {
     Remove,
 }
 
-/// What the clock shows.
-#[derive(Clone, Copy, Debug)]
-enum Reading {
-    /// This, for the whole call.
-    Frozen(u64),
-    /// This when the call began, the scene's clock when it is read again.
-    Stale(u64),
-    /// The scene's clock, which has come to this at least.
-    Moving(u64),
-}
-
 pub(super) const fn take(tag: u64) -> Call {
     Call {
         tag,
         what: What::TakeOne,
-        reading: Reading::Frozen(NOW),
+        now: NOW,
     }
 }
 
@@ -112,41 +100,7 @@ pub(super) const fn remove(tag: u64) -> Call {
 impl Call {
     /// The same by a thread whose clock shows `now`.
     pub(super) const fn at(self, now: u64) -> Self {
-        Self {
-            reading: Reading::Frozen(now),
-            ..self
-        }
-    }
-
-    /// The same with a reading from before the scene.
-    pub(super) const fn stale(self) -> Self {
-        Self {
-            reading: Reading::Stale(NOW),
-            ..self
-        }
-    }
-
-    /// The same, not before the scene's clock shows `now`.
-    pub(super) const fn from(self, now: u64) -> Self {
-        Self {
-            reading: Reading::Moving(now),
-            ..self
-        }
-    }
-}
-
-/// One clock for all threads. Exchanges read its newest value, and loom sees their order.
-enum SceneClock<'a> {
-    Frozen(u64),
-    Shared(&'a loom::sync::atomic::AtomicU64),
-}
-
-impl Clock for SceneClock<'_> {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(match self {
-            Self::Frozen(now) => *now,
-            Self::Shared(clock) => clock.fetch_add(0, Ordering::AcqRel),
-        })
+        Self { now, ..self }
     }
 }
 
@@ -181,8 +135,6 @@ pub(super) struct Scene<const W: usize> {
     pub(super) books: Books,
     /// Tokens granted to all keys, at least and at most.
     pub(super) granted: RangeInclusive<u64>,
-    /// Where the clock starts that stale and moving readings read.
-    pub(super) clock: u64,
     /// Most preemptions per execution in weak and in strong memory.
     pub(super) bounds: [Bound; 2],
 }
@@ -200,7 +152,6 @@ pub(in crate::store::table) fn note_repair() {
 /// What the threads share.
 struct Stage<const W: usize> {
     slots: [Slot; W],
-    clock: loom::sync::atomic::AtomicU64,
 }
 
 /// What a call gave and took: its tag, tokens granted, tokens it offered back.
@@ -247,7 +198,6 @@ impl<const W: usize> Scene<W> {
                 let lap = held.lap & u64::LAYOUT.lap_mask();
                 Slot::holding(SlotWord::new(u64::LAYOUT, held.tag, lap, held.tat))
             }),
-            clock: loom::sync::atomic::AtomicU64::new(self.clock),
         });
         let others = 1..self.threads.len();
         let threads: Vec<_> = others
@@ -357,19 +307,10 @@ impl Call {
                 return (self.tag, 0, forgiven);
             }
         };
-        let (now, clock) = match self.reading {
-            Reading::Frozen(now) => (now, SceneClock::Frozen(now)),
-            Reading::Stale(now) => (now, SceneClock::Shared(&stage.clock)),
-            Reading::Moving(least) => {
-                let shown = stage.clock.fetch_max(least, Ordering::AcqRel);
-                (shown.max(least), SceneClock::Shared(&stage.clock))
-            }
-        };
         let asked = Asked {
             algorithm: &bucket,
             request: &request,
-            now: Timestamp::from_nanos(now),
-            clock: &clock,
+            now: Timestamp::from_nanos(self.now),
         };
         let decision = set.decide(self.tag, asked, overflow, |_| {});
         (self.tag, decision.granted(), offered)
