@@ -14,7 +14,7 @@ mod state_kind;
 mod token_bucket;
 mod window;
 
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
 use core::time::Duration;
 
 pub use self::all::All;
@@ -32,7 +32,7 @@ pub(crate) use self::window::WindowState;
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::state::State;
-use crate::store::Wire;
+use crate::store::{Opened, StateBytes, StoreError, StoredStep, Wire, step_under};
 use crate::time::{Timestamp, duration_ns};
 
 /// A rate-limiting algorithm together with its parameters.
@@ -149,11 +149,100 @@ pub trait Algorithm: Debug + Send + Sync {
         0
     }
 
-    /// Bytes of the state's wire form without the tag: fewer than its words have if the last ones are always zero. 0 if
-    /// the state has none.
+    /// Bytes of a stored value without the tag. 0 if there are no such values.
     #[doc(hidden)]
     fn wire_len(&self) -> usize {
         <Self::State as Wire>::LEN
+    }
+
+    /// The state in a value's bytes after the tag, `wire_len` of them; and whether it had to be repaired.
+    #[doc(hidden)]
+    fn open_body(&self, now: Timestamp, body: &[u8]) -> (Self::State, bool) {
+        let _ = now;
+        (<Self::State as Wire>::read(body), false)
+    }
+
+    /// Writes `state` as a value's bytes after the tag. `before` is the state that was opened, and its bytes, if there was one;
+    /// `takes`: the change is a take's, not a give-back's.
+    #[doc(hidden)]
+    fn seal_body(
+        &self,
+        state: &Self::State,
+        before: Option<(&Self::State, &[u8])>,
+        takes: bool,
+        out: &mut [u8],
+    ) {
+        let _ = (before, takes);
+        state.write(out);
+    }
+
+    /// The state of a value; `None` if it counts as absent.
+    #[doc(hidden)]
+    fn open_value(
+        &self,
+        now: Timestamp,
+        found: &StateBytes,
+    ) -> Result<Option<Opened<Self::State>>, StoreError>
+    where
+        Self: Sized,
+    {
+        let body = found.body_of(self)?;
+        let (state, must_write) = self.open_body(now, body);
+        Ok(Some(Opened { state, must_write }))
+    }
+
+    /// The value of a state; see [`seal_body`](Self::seal_body).
+    #[doc(hidden)]
+    fn seal_value(
+        &self,
+        state: &Self::State,
+        before: Option<(&Self::State, &StateBytes)>,
+        takes: bool,
+    ) -> Result<StateBytes, StoreError>
+    where
+        Self: Sized,
+    {
+        let before = before.map(|(state, value)| (state, value.body()));
+        StateBytes::of(self, |out| self.seal_body(state, before, takes, out))
+    }
+
+    /// A step on a stored value: [`step_stored`](crate::store::step_stored).
+    #[doc(hidden)]
+    fn step_value(
+        &self,
+        now: Timestamp,
+        found: Option<&StateBytes>,
+        request: &Request,
+    ) -> Result<StoredStep, StoreError>
+    where
+        Self: Sized,
+    {
+        step_under(self, now, found, request)
+    }
+
+    /// The limit of a value, if that is a newer version of this one.
+    #[doc(hidden)]
+    fn adopted(&self, found: &StateBytes) -> Result<Option<Self>, StoreError>
+    where
+        Self: Sized,
+    {
+        let _ = found;
+        Ok(None)
+    }
+
+    /// Whether no step ever reads or writes a state.
+    #[doc(hidden)]
+    fn is_stateless(&self) -> bool {
+        false
+    }
+
+    /// What of this limit belongs to a stored key: see [`KeyKind`](crate::store::KeyKind).
+    #[doc(hidden)]
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        match self.tag() {
+            0 => Ok(()),
+            tag => write!(out, "{tag:02x}"),
+        }
     }
 
     /// The same limit for a clock that counts in steps of `tick_ns`, if every duration in it is a whole number of
@@ -214,6 +303,54 @@ impl<A: Algorithm> Algorithm for &A {
 
     fn wire_len(&self) -> usize {
         (**self).wire_len()
+    }
+
+    fn open_body(&self, now: Timestamp, body: &[u8]) -> (Self::State, bool) {
+        (**self).open_body(now, body)
+    }
+
+    fn seal_body(
+        &self,
+        state: &Self::State,
+        before: Option<(&Self::State, &[u8])>,
+        takes: bool,
+        out: &mut [u8],
+    ) {
+        (**self).seal_body(state, before, takes, out);
+    }
+
+    fn open_value(
+        &self,
+        now: Timestamp,
+        found: &StateBytes,
+    ) -> Result<Option<Opened<Self::State>>, StoreError> {
+        (**self).open_value(now, found)
+    }
+
+    fn seal_value(
+        &self,
+        state: &Self::State,
+        before: Option<(&Self::State, &StateBytes)>,
+        takes: bool,
+    ) -> Result<StateBytes, StoreError> {
+        (**self).seal_value(state, before, takes)
+    }
+
+    fn step_value(
+        &self,
+        now: Timestamp,
+        found: Option<&StateBytes>,
+        request: &Request,
+    ) -> Result<StoredStep, StoreError> {
+        (**self).step_value(now, found, request)
+    }
+
+    fn is_stateless(&self) -> bool {
+        (**self).is_stateless()
+    }
+
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        (**self).write_kind(out)
     }
 
     fn fingerprint(&self) -> u64 {

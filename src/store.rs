@@ -50,6 +50,7 @@ mod dyn_store;
 mod error;
 mod hash;
 mod key;
+mod key_kind;
 mod memory;
 #[cfg(feature = "remote")]
 mod namespace;
@@ -58,6 +59,7 @@ mod overflow;
 mod prefetch;
 mod ready;
 mod table;
+mod value;
 mod wire;
 mod wrap;
 
@@ -70,12 +72,18 @@ pub use self::dash::DashStore;
 pub use self::dyn_store::DynStore;
 pub use self::error::{ErrorKind, StoreError};
 pub use self::key::Key;
+pub use self::key_kind::KeyKind;
+pub(crate) use self::key_kind::{BUCKET, Span};
 pub use self::memory::{InProcess, MemoryStore};
 #[cfg(feature = "remote")]
 pub use self::namespace::{InvalidNamespace, Namespace};
 pub use self::overflow::{InvalidCapacity, Overflow};
 pub use self::ready::Ready;
 pub use self::table::{Slot, SlotState, TableStore, Ways};
+pub(crate) use self::value::{Opened, step_under};
+pub use self::value::{
+    StoredStep, StoredWrite, Version, answer_at_once, compare_versions, step_stored,
+};
 pub use self::wire::StateBytes;
 pub(crate) use self::wire::Wire;
 pub use self::wrap::{Breaker, BreakerState, Deadline, FailClosed, FailOpen};

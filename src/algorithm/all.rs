@@ -4,14 +4,13 @@
 //! if one refuses, nothing is charged anywhere. The wait is exactly the longest of the members' waits,
 //! because waiting never turns a member's allow into a refusal.
 
-use core::fmt::Debug;
+use core::fmt;
 use core::time::Duration;
 
 use super::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{Decision, Outcome};
 use crate::request::{MAX_LIMITS, Receipt, Request};
 use crate::state::State;
-use crate::store::Wire;
 use crate::time::{Timestamp, duration_ns};
 
 /// All of these limits, at once: an array of up to four equal algorithms, or a tuple of two to four
@@ -83,16 +82,78 @@ where
 
     fn state_kind(&self) -> StateKind {
         let kinds = self.0.iter().map(Algorithm::state_kind);
-        kinds.fold(StateKind::of_tag(self.tag()), StateKind::and)
+        kinds.fold(StateKind::of_tag(MIXED_TAG), StateKind::and)
     }
 
     fn tag(&self) -> u8 {
-        match self.0.first().map_or(0, Algorithm::tag) {
-            // Plain buckets; `AnyAlgorithm` keeps them in two words.
-            0x11 if <A::State as Wire>::LEN == size_of::<u64>() => 0x14,
-            0 => 0,
-            _ => MIXED_TAG,
+        tag_of(self.0.iter().map(Algorithm::tag))
+    }
+
+    fn wire_len(&self) -> usize {
+        self.0.iter().map(Algorithm::wire_len).sum()
+    }
+
+    fn open_body(&self, now: Timestamp, body: &[u8]) -> (Self::State, bool) {
+        let (mut rest, mut is_repaired) = (body, false);
+        let states = core::array::from_fn(|i| {
+            let (member, after) = rest.split_at(self.0[i].wire_len());
+            rest = after;
+            let (state, was_ahead) = self.0[i].open_body(now, member);
+            is_repaired |= was_ahead;
+            state
+        });
+        (states, is_repaired)
+    }
+
+    fn seal_body(
+        &self,
+        states: &Self::State,
+        before: Option<(&Self::State, &[u8])>,
+        takes: bool,
+        out: &mut [u8],
+    ) {
+        let mut start = 0;
+        for (i, limit) in self.0.iter().enumerate() {
+            let end = start + limit.wire_len();
+            let before = before.map(|(states, body)| (&states[i], &body[start..end]));
+            limit.seal_body(&states[i], before, takes, &mut out[start..end]);
+            start = end;
         }
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.0.iter().all(Algorithm::is_stateless)
+    }
+
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (i, limit) in self.0.iter().enumerate() {
+            out.write_str(if i == 0 { "all-" } else { "+" })?;
+            limit.write_kind(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Buckets alone.
+const BUCKETS_TAG: u8 = 0x24;
+/// Any others. Which they are is part of the key.
+const MIXED_TAG: u8 = 0x27;
+
+/// The tag of limits with these tags together; 0 if one has no value that could stand among others, as a bucket with a version,
+/// which would decide for its neighbours as well.
+fn tag_of(tags: impl IntoIterator<Item = u8>) -> u8 {
+    let mut buckets_alone = true;
+    for tag in tags {
+        match tag {
+            0 | 0x31 => return 0,
+            0x21 => {}
+            _ => buckets_alone = false,
+        }
+    }
+    if buckets_alone {
+        BUCKETS_TAG
+    } else {
+        MIXED_TAG
     }
 }
 
@@ -134,19 +195,62 @@ macro_rules! all_of_tuple {
             }
 
             fn state_kind(&self) -> StateKind {
-                [$(self.0.$index.state_kind()),+].into_iter().fold(StateKind::of_tag(self.tag()), StateKind::and)
+                [$(self.0.$index.state_kind()),+].into_iter().fold(StateKind::of_tag(MIXED_TAG), StateKind::and)
             }
 
             fn tag(&self) -> u8 {
-                let storable = [$(self.0.$index.tag()),+].iter().all(|tag| *tag != 0);
-                if storable { MIXED_TAG } else { 0 }
+                tag_of([$(self.0.$index.tag()),+])
+            }
+
+            fn wire_len(&self) -> usize {
+                0 $(+ self.0.$index.wire_len())+
+            }
+
+            fn open_body(&self, now: Timestamp, body: &[u8]) -> (Self::State, bool) {
+                let (mut rest, mut is_repaired) = (body, false);
+                let states = ($({
+                    let (member, after) = rest.split_at(self.0.$index.wire_len());
+                    rest = after;
+                    let (state, was_ahead) = self.0.$index.open_body(now, member);
+                    is_repaired |= was_ahead;
+                    state
+                }),+);
+                let _ = rest;
+                (states, is_repaired)
+            }
+
+            fn seal_body(
+                &self,
+                states: &Self::State,
+                before: Option<(&Self::State, &[u8])>,
+                takes: bool,
+                out: &mut [u8],
+            ) {
+                let mut start = 0;
+                $(
+                    let end = start + self.0.$index.wire_len();
+                    let member = before.map(|(states, body)| (&states.$index, &body[start..end]));
+                    self.0.$index.seal_body(&states.$index, member, takes, &mut out[start..end]);
+                    start = end;
+                )+
+                let _ = start;
+            }
+
+            fn is_stateless(&self) -> bool {
+                true $(&& self.0.$index.is_stateless())+
+            }
+
+            fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+                out.write_str("all")?;
+                $(
+                    out.write_str(if $index == 0 { "-" } else { "+" })?;
+                    self.0.$index.write_kind(out)?;
+                )+
+                Ok(())
             }
         }
     };
 }
-/// The tag of members that are not all plain buckets. A key space has one combination; another one of the same length is
-/// not told apart.
-const MIXED_TAG: u8 = 0x17;
 
 all_of_tuple!(2: A 0, B 1);
 all_of_tuple!(3: A 0, B 1, C 2);

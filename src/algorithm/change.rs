@@ -1,10 +1,12 @@
 //! Moving a key from one limit to another, once and at a known instant.
 
+use core::fmt;
 use core::time::Duration;
 
 use super::{Algorithm, StateKind, Step};
 use crate::decision::{Decision, Outcome};
 use crate::request::Request;
+use crate::store::{Opened, StateBytes, StoreError};
 use crate::time::Timestamp;
 
 /// What a key takes along when its limit changes.
@@ -86,6 +88,41 @@ impl<A: Algorithm> Algorithm for Change<'_, A> {
 
     fn wire_len(&self) -> usize {
         self.new.wire_len()
+    }
+
+    fn open_body(&self, now: Timestamp, body: &[u8]) -> (A::State, bool) {
+        self.new.open_body(now, body)
+    }
+
+    fn seal_body(
+        &self,
+        state: &A::State,
+        before: Option<(&A::State, &[u8])>,
+        takes: bool,
+        out: &mut [u8],
+    ) {
+        self.new.seal_body(state, before, takes, out);
+    }
+
+    fn open_value(
+        &self,
+        now: Timestamp,
+        found: &StateBytes,
+    ) -> Result<Option<Opened<A::State>>, StoreError> {
+        self.new.open_value(now, found)
+    }
+
+    fn seal_value(
+        &self,
+        state: &A::State,
+        before: Option<(&A::State, &StateBytes)>,
+        takes: bool,
+    ) -> Result<StateBytes, StoreError> {
+        self.new.seal_value(state, before, takes)
+    }
+
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        self.new.write_kind(out)
     }
 
     fn state_kind(&self) -> StateKind {

@@ -7,6 +7,7 @@
 //! A full window's requests just before an edge and another just after: a trailing window can hold
 //! `2·limit`, never more.
 
+use core::fmt;
 use core::time::Duration;
 
 use super::window::{Window, WindowState, window_constructors, with_uncharged};
@@ -14,6 +15,7 @@ use super::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
+use crate::store::{Span, Wire};
 use crate::time::{Timestamp, duration_ns, saturate};
 
 /// At most `limit` requests in each window of the clock, or of the key.
@@ -268,6 +270,22 @@ impl Algorithm for FixedWindow {
 
     fn tag(&self) -> u8 {
         0x15
+    }
+
+    /// A window that begins after now comes from a clock that was ahead.
+    fn open_body(&self, now: Timestamp, body: &[u8]) -> (u128, bool) {
+        let state = WindowState::unpack(u128::read(body));
+        let opening_ns = self.opening(now.as_nanos());
+        state.beginning_by(now.as_nanos(), opening_ns, state.previous == OPEN)
+    }
+
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "fixed-{}", Span(self.window()))?;
+        match self.edges {
+            Edges::Anchored => out.write_str("-anchored"),
+            Edges::Aligned { offset_ns: 0 } => Ok(()),
+            Edges::Aligned { .. } => write!(out, "-at-{}", Span(self.offset())),
+        }
     }
 
     fn fingerprint(&self) -> u64 {

@@ -12,6 +12,8 @@
 
 mod ring;
 
+#[cfg(feature = "alloc")]
+use core::fmt;
 use core::time::Duration;
 
 #[cfg(feature = "alloc")]
@@ -24,6 +26,8 @@ use super::{Algorithm, Carry, StateKind};
 use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
+#[cfg(feature = "alloc")]
+use crate::store::Span;
 use crate::time::{Timestamp, saturate};
 
 /// Never more than `limit` requests in any window, at the price of remembering each of them.
@@ -218,6 +222,10 @@ impl Algorithm for SlidingLog {
 
     fn tag(&self) -> u8 {
         0x16
+    }
+
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "log-{}", Span(self.window()))
     }
 
     fn fingerprint(&self) -> u64 {

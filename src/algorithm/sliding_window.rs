@@ -13,6 +13,7 @@
 //! in nanoseconds), one more if the request that opened the window is refunded, since the others may then
 //! all have come late. Where that is too many, use [`SlidingLog`](crate::SlidingLog).
 
+use core::fmt;
 use core::time::Duration;
 
 use super::window::{Window, WindowState, window_constructors, with_uncharged};
@@ -20,6 +21,7 @@ use super::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{Decision, Numbers, Outcome, WindowNumbers};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
+use crate::store::{Span, Wire};
 use crate::time::{Timestamp, saturate};
 
 /// At most `limit` requests in about any `window`: two counters, constant memory.
@@ -216,6 +218,17 @@ impl Algorithm for SlidingWindow {
 
     fn tag(&self) -> u8 {
         0x13
+    }
+
+    /// A window that begins after now comes from a clock that was ahead.
+    fn open_body(&self, now: Timestamp, body: &[u8]) -> (u128, bool) {
+        let state = WindowState::unpack(u128::read(body));
+        let counts = state.previous > 0 || state.current > 0;
+        state.beginning_by(now.as_nanos(), now.as_nanos(), counts)
+    }
+
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "sliding-{}", Span(self.window()))
     }
 
     fn fingerprint(&self) -> u64 {

@@ -24,6 +24,7 @@ mod change;
 mod lattice;
 mod refund;
 mod step;
+mod value;
 
 use core::time::Duration;
 
@@ -68,6 +69,8 @@ pub struct TokenBucket {
     lattice: Lattice,
     /// Quotient and remainder of `(burst − 1)·P / n`: the room test of a single token.
     all_but_one: (u64, u64),
+    /// 0 for none.
+    version: u16,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -213,6 +216,7 @@ impl TokenBucket {
             burst,
             self.max_wait_ns,
         )
+        .with_version(self.version)
     }
 
     /// How far ahead a request may book its tokens ([`Request::or_wait`]), and how far a charge for
@@ -245,7 +249,33 @@ impl TokenBucket {
             reach_ns: capacity_ns.saturating_add(max_wait_ns),
             lattice,
             all_but_one,
+            version: 0,
         }
+    }
+
+    /// Gives the limit the number `version`: that of an ordered change on a shared store. 0, the default, is no version.
+    ///
+    /// The highest version that a key has met decides for that key, in every process: while a new configuration is rolled out,
+    /// processes with the old one follow it, and nothing goes back. A key keeps its tokens. Raise the number with every change of
+    /// the limit; two limits of one version on one key are an error of kind [`Config`](crate::store::ErrorKind::Config). The number
+    /// changes no decision of a store in this process.
+    ///
+    /// ```
+    /// use ratekeeper::TokenBucket;
+    ///
+    /// const RAISED: TokenBucket = TokenBucket::per_minute(100).with_burst(20).with_version(2);
+    /// assert_eq!(RAISED.version(), 2);
+    /// ```
+    #[must_use]
+    pub const fn with_version(mut self, version: u16) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// The number given by [`with_version`](Self::with_version); 0 if none was.
+    #[inline]
+    pub const fn version(&self) -> u16 {
+        self.version
     }
 
     /// Tokens that come back per [`period`](Self::period).

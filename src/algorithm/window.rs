@@ -97,6 +97,21 @@ impl WindowState {
         }
     }
 
+    /// The state of a window that begins by `now_ns`: moved to `opening_ns` with its counts, if it has any and begins later.
+    /// Returns whether it was moved.
+    pub(crate) const fn beginning_by(
+        mut self,
+        now_ns: u64,
+        opening_ns: u64,
+        counts: bool,
+    ) -> (u128, bool) {
+        let is_ahead = counts && self.start_ns > now_ns;
+        if is_ahead {
+            self.start_ns = opening_ns;
+        }
+        (self.pack(), is_ahead)
+    }
+
     #[inline]
     pub(crate) const fn pack(self) -> u128 {
         (self.start_ns as u128) << 64 | (self.previous as u128) << 32 | self.current as u128

@@ -11,6 +11,7 @@ pub use self::jitter::Jitter;
 pub use self::retry::CasLoop;
 use super::blocking::cannot_forget;
 use super::error::StoreError;
+use super::key_kind::KeyKind;
 use super::wire::StateBytes;
 use crate::time::Timestamp;
 
@@ -22,8 +23,9 @@ pub struct Loaded<V> {
     /// What [`compare_exchange`](CasStore::compare_exchange) compares: the backend's version number, or `()` if it compares
     /// the value itself. Absence is a version too.
     pub version: V,
-    /// The backend's clock, in nanoseconds since the Unix epoch, read no earlier than the value; `None` if the backend has
-    /// none, and then the loop's own clock counts. A backend either always has one or never.
+    /// The backend's clock, in nanoseconds since the Unix epoch, one for all processes, read no earlier than the value; `None` if
+    /// the backend has none. Then the clock of each process counts, and values carry the instant of their write (see
+    /// [`CasLoop`]). A backend either always has one or never.
     pub now: Option<Timestamp>,
 }
 
@@ -39,8 +41,10 @@ pub enum Swap<V> {
 /// A backend that reads and compare-and-swaps, synchronously. [`CasLoop`] makes it a [`Store`](super::Store).
 ///
 /// # Contract
+/// * A key is the pair of `key` and `kind`: what limits of one kind leave, others never see. Where the backend's keys are bytes,
+///   `Namespace::key_of_kind` makes them (feature `remote`).
 /// * `compare_exchange` writes if and only if the key's value is still the one in `seen`, and sets its time to live to at
-///   least `keep` in the same atomic step; rounded up, never endless.
+///   least `keep` in the same atomic step; rounded up, never endless, and never shorter than what is left of it.
 /// * Comparing by value suffices: equal bytes mean equal future behaviour.
 /// * An exchange is under way for less than a minute; give it a deadline.
 /// * A value that has expired is absent.
@@ -55,7 +59,7 @@ pub trait CasStore<K: ?Sized> {
     ///
     /// # Errors
     /// Nothing was read.
-    fn load(&self, key: &K) -> Result<Loaded<Self::Version>, StoreError>;
+    fn load(&self, key: &K, kind: &KeyKind) -> Result<Loaded<Self::Version>, StoreError>;
 
     /// Writes `new`, to be kept for at least `keep`, if the key has not changed since `seen`.
     ///
@@ -65,6 +69,7 @@ pub trait CasStore<K: ?Sized> {
     fn compare_exchange(
         &self,
         key: &K,
+        kind: &KeyKind,
         seen: &Loaded<Self::Version>,
         new: &StateBytes,
         keep: Duration,
@@ -74,8 +79,8 @@ pub trait CasStore<K: ?Sized> {
     ///
     /// # Errors
     /// [`Unsupported`](super::ErrorKind::Unsupported) unless the store says otherwise.
-    fn remove(&self, key: &K) -> Result<(), StoreError> {
-        let _ = key;
+    fn remove(&self, key: &K, kind: &KeyKind) -> Result<(), StoreError> {
+        let _ = (key, kind);
         Err(cannot_forget())
     }
 }
@@ -94,6 +99,7 @@ pub trait AsyncCasStore<K: ?Sized + Sync>: Send + Sync {
     fn load_async(
         &self,
         key: &K,
+        kind: &KeyKind,
     ) -> impl Future<Output = Result<Loaded<Self::Version>, StoreError>> + Send;
 
     /// Writes `new`, to be kept for at least `keep`, if the key has not changed since `seen`.
@@ -103,6 +109,7 @@ pub trait AsyncCasStore<K: ?Sized + Sync>: Send + Sync {
     fn compare_exchange_async(
         &self,
         key: &K,
+        kind: &KeyKind,
         seen: &Loaded<Self::Version>,
         new: &StateBytes,
         keep: Duration,
@@ -112,8 +119,12 @@ pub trait AsyncCasStore<K: ?Sized + Sync>: Send + Sync {
     ///
     /// # Errors
     /// [`Unsupported`](super::ErrorKind::Unsupported) unless the store says otherwise.
-    fn remove_async(&self, key: &K) -> impl Future<Output = Result<(), StoreError>> + Send {
-        let _ = key;
+    fn remove_async(
+        &self,
+        key: &K,
+        kind: &KeyKind,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let _ = (key, kind);
         core::future::ready(Err(cannot_forget()))
     }
 }
@@ -125,44 +136,46 @@ macro_rules! forward {
             impl<K: ?Sized, S: CasStore<K> + ?Sized> CasStore<K> for $pointer {
                 type Version = S::Version;
 
-                fn load(&self, key: &K) -> Result<Loaded<Self::Version>, StoreError> {
-                    (**self).load(key)
+                fn load(&self, key: &K, kind: &KeyKind) -> Result<Loaded<Self::Version>, StoreError> {
+                    (**self).load(key, kind)
                 }
 
                 fn compare_exchange(
                     &self,
                     key: &K,
+                    kind: &KeyKind,
                     seen: &Loaded<Self::Version>,
                     new: &StateBytes,
                     keep: Duration,
                 ) -> Result<Swap<Self::Version>, StoreError> {
-                    (**self).compare_exchange(key, seen, new, keep)
+                    (**self).compare_exchange(key, kind, seen, new, keep)
                 }
 
-                fn remove(&self, key: &K) -> Result<(), StoreError> {
-                    (**self).remove(key)
+                fn remove(&self, key: &K, kind: &KeyKind) -> Result<(), StoreError> {
+                    (**self).remove(key, kind)
                 }
             }
 
             impl<K: ?Sized + Sync, S: AsyncCasStore<K> + ?Sized> AsyncCasStore<K> for $pointer {
                 type Version = S::Version;
 
-                fn load_async(&self, key: &K) -> impl Future<Output = Result<Loaded<Self::Version>, StoreError>> + Send {
-                    (**self).load_async(key)
+                fn load_async(&self, key: &K, kind: &KeyKind) -> impl Future<Output = Result<Loaded<Self::Version>, StoreError>> + Send {
+                    (**self).load_async(key, kind)
                 }
 
                 fn compare_exchange_async(
                     &self,
                     key: &K,
+                    kind: &KeyKind,
                     seen: &Loaded<Self::Version>,
                     new: &StateBytes,
                     keep: Duration,
                 ) -> impl Future<Output = Result<Swap<Self::Version>, StoreError>> + Send {
-                    (**self).compare_exchange_async(key, seen, new, keep)
+                    (**self).compare_exchange_async(key, kind, seen, new, keep)
                 }
 
-                fn remove_async(&self, key: &K) -> impl Future<Output = Result<(), StoreError>> + Send {
-                    (**self).remove_async(key)
+                fn remove_async(&self, key: &K, kind: &KeyKind) -> impl Future<Output = Result<(), StoreError>> + Send {
+                    (**self).remove_async(key, kind)
                 }
             }
         )+

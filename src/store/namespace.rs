@@ -8,11 +8,12 @@ use core::fmt::{self, Write as _};
 use sha2::{Digest, Sha256};
 
 use super::key::Key;
+use super::key_kind::KeyKind;
 
 /// A key space of its own in a backend that several limiters share.
 ///
-/// Limiters with different limits need different namespaces, because a stored state does not contain its limit. So do
-/// deployments that share a server, and a limiter whose algorithm changes.
+/// Limiters that count different things need different namespaces, and so do deployments that share a server. The kind of limit
+/// is part of the key ([`KeyKind`]): a namespace whose algorithm changes, or a window's length, starts afresh.
 ///
 /// ```
 /// use ratekeeper::store::Namespace;
@@ -59,10 +60,35 @@ impl Namespace {
         self.prefix.trim_start_matches("rl:")
     }
 
-    /// The bytes under which a backend stores `key`: `rl:name:key`, or `rl:name#` and a hash in hexadecimal digits.
+    /// The bytes under which a backend stores `key` for token buckets: `rl:name:key`, or `rl:name#` and a hash in hexadecimal
+    /// digits.
     pub fn key<K: Key + ?Sized>(&self, key: &K) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.prefix.len() + 1 + Self::MAX_KEY_BYTES);
+        self.key_in(key, "")
+    }
+
+    /// The same for limits of this kind: `rl:name/kind:key`, or `rl:name/kind#` and a hash.
+    ///
+    /// ```
+    /// use ratekeeper::store::{KeyKind, Namespace};
+    /// use ratekeeper::SlidingWindow;
+    ///
+    /// let searches = Namespace::new("searches")?;
+    /// let kind = KeyKind::of(&SlidingWindow::per_minute(60));
+    /// assert_eq!(searches.key_of_kind("alice", &kind), b"rl:searches/sliding-60s:alice");
+    /// # Ok::<(), ratekeeper::store::InvalidNamespace>(())
+    /// ```
+    pub fn key_of_kind<K: Key + ?Sized>(&self, key: &K, kind: &KeyKind) -> Vec<u8> {
+        self.key_in(key, kind.as_str())
+    }
+
+    fn key_in<K: Key + ?Sized>(&self, key: &K, kind: &str) -> Vec<u8> {
+        let room = self.prefix.len() + 1 + kind.len() + 1 + Self::MAX_KEY_BYTES;
+        let mut bytes = Vec::with_capacity(room);
         bytes.extend_from_slice(self.prefix.as_bytes());
+        if !kind.is_empty() {
+            bytes.push(b'/');
+            bytes.extend_from_slice(kind.as_bytes());
+        }
         bytes.push(b':');
         let start = bytes.len();
         // Hashed as it comes once it is too long, so that a long key is never held in one piece.

@@ -1,24 +1,28 @@
 //! The form in which states leave this process: a tag byte, then big-endian words.
 //!
-//! The tag's upper half is the version of this format (1), its lower half the kind of algorithm. The limit itself is not
-//! stored, so a value stays good when a limit changes.
+//! The tag's upper half is the version of its form, its lower half the kind of algorithm.
 //!
-//! | tag | algorithm | body | bytes in all |
+//! | tag | limit | body | bytes in all |
 //! |---|---|---|---|
-//! | `0x11` | [`TokenBucket`](crate::TokenBucket) | `u64` TAT, nanoseconds since the Unix epoch | 9 |
+//! | `0x21` | [`TokenBucket`](crate::TokenBucket) | `u64` TAT, nanoseconds since the Unix epoch; `u64` reach: how far ahead its last taker could book | 17 |
+//! | `0x31` | the same with a [version](crate::TokenBucket::with_version) | `u64` TAT; `u16` version; `u64` tokens, period in ns, burst, longest wait in ns | 43 |
+//! | `0x11` | the same, as earlier versions wrote it | `u64` TAT | 9 |
 //! | `0x13` | [`SlidingWindow`](crate::SlidingWindow) | `u64` window start in ns, `u32` previous count, `u32` current count | 17 |
-//! | `0x14` | [`All`](crate::All) of an array | each member's body | 1 + N · 8 or 16 |
 //! | `0x15` | [`FixedWindow`](crate::FixedWindow) | `u64` window start in ns, `u32` open (1) or not, `u32` count | 17 |
-//! | `0x17` | [`All`](crate::All) of a tuple | each member's body | up to 65 |
+//! | `0x24` | [`All`](crate::All) of an array of buckets | each member's TAT and reach | 1 + N · 16 |
+//! | `0x27` | [`All`](crate::All) of others | each member's body | up to 65 |
+//! | `0x70` | any of these, written by a process that told the time itself | `u64` instant of the write, then the value | 9 more |
 //! | `0x80` and above | algorithms of your own | the words of the state | |
 //!
-//! A reader that meets another tag or length reports [`ErrorKind::Corrupt`] and leaves the value alone; to change a key
-//! space's algorithm, change its namespace.
+//! The limit itself is stored only with a version, so a value stays good when a limit changes. The kind of limit, and a
+//! window's length, are part of the key: see [`KeyKind`](super::KeyKind). A reader that meets another tag or length reports
+//! [`ErrorKind::Corrupt`] and leaves the value alone.
 
 use core::fmt;
 
 use super::error::{ErrorKind, StoreError};
 use crate::algorithm::Algorithm;
+use crate::time::Timestamp;
 
 /// A state as bytes.
 ///
@@ -31,7 +35,8 @@ use crate::algorithm::Algorithm;
 /// let mut tat_ns = 0;
 /// limit.step(Timestamp::from_nanos(1_700_000_000_000_000_000), &mut tat_ns, &Request::ONE);
 /// let bytes = StateBytes::encode(&limit, &tat_ns)?;
-/// assert_eq!(*bytes, [0x11, 0x17, 0x97, 0x9c, 0xfe, 0x3c, 0x1f, 0xe1, 0x00]);
+/// assert_eq!(bytes[..9], [0x21, 0x17, 0x97, 0x9c, 0xfe, 0x3c, 0x1f, 0xe1, 0x00]); // and half a second of reach
+/// assert_eq!(bytes[9..], 500_000_000_u64.to_be_bytes());
 /// assert_eq!(bytes.decode(&limit)?, tat_ns);
 /// # Ok::<(), ratekeeper::store::StoreError>(())
 /// ```
@@ -42,54 +47,111 @@ pub struct StateBytes {
 }
 
 impl StateBytes {
-    /// The longest state in bytes: four windows and the tag.
-    pub const CAPACITY: usize = 65;
+    /// The longest value in bytes: four windows or buckets, a tag, and the instant of the write with its own.
+    pub const CAPACITY: usize = 74;
 
-    /// The wire form of a state of `algorithm`.
+    /// The longest without that instant.
+    const LONGEST_VALUE: usize = 65;
+
+    /// Marks a value with the instant of its write.
+    const STAMPED: u8 = 0x70;
+    const STAMP_LEN: usize = 9;
+
+    /// The wire form of a state of `algorithm`, as a take leaves it.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the algorithm has none: its [`tag`](Algorithm::tag) is 0, or its state has no fixed
     /// size.
-    #[allow(clippy::cast_possible_truncation)] // at most CAPACITY
     pub fn encode<A: Algorithm>(algorithm: &A, state: &A::State) -> Result<Self, StoreError> {
+        algorithm.seal_value(state, None, true)
+    }
+
+    /// The state that these bytes are under `algorithm`, as it is: neither repaired nor moved to another limit, for which see
+    /// [`step_stored`](super::step_stored).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corrupt`] if they are none of that algorithm's, [`ErrorKind::Unsupported`] if it has no wire form,
+    /// [`ErrorKind::Config`] if they are those of another limit with a version that is not older.
+    pub fn decode<A: Algorithm>(&self, algorithm: &A) -> Result<A::State, StoreError> {
+        // At the end of time nothing looks as if it came from a clock that was ahead.
+        let end = Timestamp::from_nanos(u64::MAX);
+        let opened = algorithm.open_value(end, self)?;
+        Ok(opened.map(|opened| opened.state).unwrap_or_default())
+    }
+
+    /// A value of `algorithm` whose body `write` fills.
+    #[allow(clippy::cast_possible_truncation)] // at most CAPACITY
+    pub(crate) fn of<A: Algorithm>(
+        algorithm: &A,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<Self, StoreError> {
         let (tag, len) = (algorithm.tag(), algorithm.wire_len());
         if tag == 0 || len == 0 {
-            const MESSAGE: &str = "this algorithm's state has no wire form";
-            return Err(StoreError::new(ErrorKind::Unsupported, MESSAGE));
+            return Err(no_wire_form());
         }
         let mut bytes = [0; Self::CAPACITY];
         bytes[0] = tag;
-        state.write(&mut bytes[1..]);
-        let len = len + 1;
-        // A shorter form leaves out words that are zero.
-        bytes[len..].fill(0);
+        let len = len.min(Self::LONGEST_VALUE - 1);
+        write(&mut bytes[1..=len]);
         Ok(Self {
-            len: len as u8,
+            len: len as u8 + 1,
             bytes,
         })
     }
 
-    /// The state that these bytes are under `algorithm`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Corrupt`] if tag or length are not that algorithm's, [`ErrorKind::Unsupported`] if it has no wire form.
-    pub fn decode<A: Algorithm>(&self, algorithm: &A) -> Result<A::State, StoreError> {
-        let corrupt = |message| Err(StoreError::new(ErrorKind::Corrupt, message));
+    /// The bytes after the tag, if they have that algorithm's tag and length.
+    pub(crate) fn body_of<A: Algorithm>(&self, algorithm: &A) -> Result<&[u8], StoreError> {
         let (tag, len) = (algorithm.tag(), algorithm.wire_len());
         if tag == 0 || len == 0 {
-            const MESSAGE: &str = "this algorithm's state has no wire form";
-            return Err(StoreError::new(ErrorKind::Unsupported, MESSAGE));
+            return Err(no_wire_form());
         }
         if self.bytes[0] >> 4 != tag >> 4 {
-            return corrupt("the stored value is no state, or has another format version");
+            const MESSAGE: &str = "the stored value is no state, or has another format version";
+            return Err(corrupt(MESSAGE));
         }
         if self.bytes[0] != tag {
-            return corrupt("the stored state is another algorithm's");
+            return Err(corrupt("the stored state is another algorithm's"));
         }
         if usize::from(self.len) != len + 1 {
-            return corrupt("the stored state has the wrong length");
+            return Err(corrupt("the stored state has the wrong length"));
         }
-        Ok(A::State::read(&self.bytes[1..]))
+        Ok(self.body())
+    }
+
+    /// The bytes after the tag.
+    pub(crate) fn body(&self) -> &[u8] {
+        self.get(1..).unwrap_or_default()
+    }
+
+    /// Bytes of this value with another tag and body.
+    #[allow(clippy::cast_possible_truncation)] // at most CAPACITY
+    pub(crate) fn from_parts(tag: u8, parts: &[&[u8]]) -> Self {
+        let mut bytes = [0; Self::CAPACITY];
+        bytes[0] = tag;
+        let mut len = 1;
+        for part in parts {
+            bytes[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        }
+        Self {
+            len: len as u8,
+            bytes,
+        }
+    }
+
+    /// The same with the instant of the write.
+    pub(crate) fn stamped(&self, written: Timestamp) -> Self {
+        Self::from_parts(Self::STAMPED, &[&written.as_nanos().to_be_bytes(), self])
+    }
+
+    /// The value, and the instant of its write if it says that.
+    pub(crate) fn unstamped(&self) -> Result<(Self, Option<Timestamp>), StoreError> {
+        if self.bytes[0] != Self::STAMPED {
+            return Ok((*self, None));
+        }
+        let value = self.get(Self::STAMP_LEN..).unwrap_or_default();
+        let written = Timestamp::from_nanos(u64::read(&self.bytes[1..]));
+        Ok((Self::from_stored(value)?, Some(written)))
     }
 
     /// What a store holds, to be decoded.
@@ -127,6 +189,15 @@ impl fmt::Debug for StateBytes {
         }
         f.write_str(")")
     }
+}
+
+const fn no_wire_form() -> StoreError {
+    const MESSAGE: &str = "this algorithm's state has no wire form";
+    StoreError::new(ErrorKind::Unsupported, MESSAGE)
+}
+
+const fn corrupt(message: &'static str) -> StoreError {
+    StoreError::new(ErrorKind::Corrupt, message)
 }
 
 /// States as big-endian words.

@@ -6,13 +6,16 @@
 //! inlined; a `Step` that goes through memory costs three times the decision (13.3 against 4.1 ns for `check_at` over
 //! a bare load and exchange of 2.9).
 
+use core::fmt;
 use core::time::Duration;
 
 use super::TokenBucket;
 use super::lattice::Point;
+use super::value::WITH_REACH;
 use crate::algorithm::{Algorithm, Carry, StateKind, Step};
 use crate::decision::{BucketNumbers, Decision, Numbers, Outcome};
 use crate::request::{Receipt, Request};
+use crate::store::{BUCKET, Opened, StateBytes, StoreError, StoredStep, step_under};
 use crate::time::{Timestamp, duration_ns, saturate};
 
 impl Algorithm for TokenBucket {
@@ -49,7 +52,60 @@ impl Algorithm for TokenBucket {
     }
 
     fn tag(&self) -> u8 {
-        0x11
+        self.value_tag()
+    }
+
+    fn wire_len(&self) -> usize {
+        self.value_len()
+    }
+
+    fn open_body(&self, now: Timestamp, body: &[u8]) -> (u64, bool) {
+        Self::opened_body(now, body)
+    }
+
+    fn seal_body(&self, tat: &u64, before: Option<(&u64, &[u8])>, takes: bool, out: &mut [u8]) {
+        self.sealed_body(*tat, before, takes, out);
+    }
+
+    fn open_value(
+        &self,
+        now: Timestamp,
+        found: &StateBytes,
+    ) -> Result<Option<Opened<u64>>, StoreError> {
+        self.opened(now, found)
+    }
+
+    fn seal_value(
+        &self,
+        tat: &u64,
+        before: Option<(&u64, &StateBytes)>,
+        takes: bool,
+    ) -> Result<StateBytes, StoreError> {
+        self.sealed(*tat, before, takes)
+    }
+
+    fn step_value(
+        &self,
+        now: Timestamp,
+        found: Option<&StateBytes>,
+        request: &Request,
+    ) -> Result<StoredStep, StoreError> {
+        let newer = found.map_or(Ok(None), |found| self.newer_than_this(found))?;
+        step_under(newer.as_ref().unwrap_or(self), now, found, request)
+    }
+
+    fn adopted(&self, found: &StateBytes) -> Result<Option<Self>, StoreError> {
+        self.newer_than_this(found)
+    }
+
+    fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str(BUCKET)
+    }
+
+    /// All buckets share states, with a version or without.
+    #[inline]
+    fn state_kind(&self) -> StateKind {
+        StateKind::of_tag(WITH_REACH)
     }
 
     fn fingerprint(&self) -> u64 {

@@ -8,7 +8,9 @@ use crate::clock::Clock;
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::store::error::{ErrorKind, StoreError};
+use crate::store::value::{StoredWrite, answer_at_once, step_stored};
 use crate::store::wire::StateBytes;
+use crate::time::Timestamp;
 
 /// How long an exchange may be under way.
 ///
@@ -41,6 +43,7 @@ pub struct CasDriver<'a, A, V> {
     algorithm: &'a A,
     request: Request,
     attempts_left: u32,
+    max_skew: Duration,
     lost: u32,
     seen: Option<Loaded<V>>,
     decision: Option<Decision>,
@@ -76,10 +79,22 @@ impl<'a, A: Algorithm, V> CasDriver<'a, A, V> {
             algorithm,
             request,
             attempts_left: max_attempts,
+            max_skew: Self::DEFAULT_MAX_SKEW,
             lost: 0,
             seen: None,
             decision: None,
         }
+    }
+
+    /// By how much the clocks of processes may differ unless told otherwise.
+    pub const DEFAULT_MAX_SKEW: Duration = Duration::from_secs(10);
+
+    /// For backends without a clock: by how much the clocks of the processes may differ. See
+    /// [`CasLoop::with_max_skew`](super::CasLoop::with_max_skew).
+    #[must_use]
+    pub const fn with_max_skew(mut self, max_skew: Duration) -> Self {
+        self.max_skew = max_skew;
+        self
     }
 
     /// What was loaded last: what an exchange must find.
@@ -97,20 +112,43 @@ impl<'a, A: Algorithm, V> CasDriver<'a, A, V> {
         loaded: Loaded<V>,
         clock: &impl Clock,
     ) -> Result<CasAction, StoreError> {
-        let now = loaded.now.unwrap_or_else(|| clock.now());
-        let mut state = match &loaded.state {
-            Some(bytes) => bytes.decode(self.algorithm)?,
-            None => A::State::default(),
+        if let Some(decision) = answer_at_once(self.algorithm, &self.request) {
+            return Ok(CasAction::Done(decision));
+        }
+        let (found, written) = match &loaded.state {
+            Some(value) => {
+                let (value, written) = value.unstamped()?;
+                (Some(value), written)
+            }
+            None => (None, None),
         };
+        let now = match loaded.now {
+            Some(now) => now,
+            None => self.not_before(written, clock.now()),
+        };
+        let step = step_stored(self.algorithm, now, found.as_ref(), &self.request)?;
+        let has_own_clock = loaded.now.is_some();
         self.seen = Some(loaded);
-        let step = self.algorithm.step(now, &mut state, &self.request);
-        let Some(keep) = step.keep else {
+        let Some(StoredWrite { value, keep }) = step.write else {
             return Ok(CasAction::Done(step.decision));
         };
-        let new = StateBytes::encode(self.algorithm, &state)?;
+        let new = if has_own_clock {
+            value
+        } else {
+            value.stamped(now)
+        };
         let keep = keep.saturating_add(LONGEST_DELAY);
         self.decision = Some(step.decision);
         Ok(CasAction::Exchange { new, keep })
+    }
+
+    /// The instant to decide at, where each process tells its own time: no earlier than the value's write, unless that lies so
+    /// far ahead that it must come from a clock that has been set back since.
+    fn not_before(&self, written: Option<Timestamp>, now: Timestamp) -> Timestamp {
+        match written {
+            Some(written) if written <= now + self.max_skew => written.max(now),
+            _ => now,
+        }
     }
 
     /// The exchange was answered.

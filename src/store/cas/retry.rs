@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::driver::{CasAction, CasDriver};
 use super::jitter::Jitter;
 use super::{AsyncCasStore, CasStore, Loaded};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry, Change};
 use crate::clock::Clock;
 #[cfg(feature = "std")]
 use crate::clock::UnixClock;
@@ -15,6 +15,7 @@ use crate::request::Request;
 use crate::store::async_store::AsyncStore;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
+use crate::store::key_kind::KeyKind;
 
 /// A store for every algorithm with a [wire form](crate::store::StateBytes), over a backend that can compare and swap.
 ///
@@ -27,17 +28,17 @@ use crate::store::error::StoreError;
 /// `sleep` waits: `std::thread::sleep` for a [`CasStore`], `tokio::time::sleep` for an [`AsyncCasStore`].
 ///
 /// # Time
-/// The backend's, if it has a clock. Otherwise `clock`, by default [`UnixClock`](crate::UnixClock), and then the clocks of all
-/// processes must agree to within the time of a token. If they differ by more, a process that is behind takes what one that
-/// is ahead has written for the remains of a clock step and cuts it back, again and again: with clocks 100 ms apart, a bucket
-/// of 10 a second was seen to grant 102 of 200 requests at one instant. A backend of this kind should keep the
-/// latest instant beside the state and decide no earlier than that, as `ratekeeper-memcached` does.
+/// The backend's, if it has a clock. Otherwise `clock`, by default [`UnixClock`](crate::UnixClock), and then each value carries
+/// the instant of its write, before which nobody decides: a process whose clock is behind goes by the value's. Clocks that differ
+/// by up to `d` let pass what one clock would in `d` more, once. A value from further ahead than
+/// [`max_skew`](Self::with_max_skew) comes from a clock that was set back since, and is repaired.
 pub struct CasLoop<S, F, C> {
     store: S,
     sleep: F,
     clock: C,
     jitter: Jitter,
     max_attempts: u32,
+    max_skew: Duration,
 }
 
 #[cfg(feature = "std")]
@@ -60,7 +61,20 @@ impl<S, F, C> CasLoop<S, F, C> {
             clock,
             jitter,
             max_attempts: Self::DEFAULT_MAX_ATTEMPTS,
+            max_skew: Self::DEFAULT_MAX_SKEW,
         }
+    }
+
+    /// By how much the clocks of processes may differ unless told otherwise.
+    pub const DEFAULT_MAX_SKEW: Duration = Duration::from_secs(10);
+
+    /// For backends without a clock of their own: by how much the clocks of the processes may differ. A process whose clock is
+    /// further behind than that forgives a key up to a burst, once for each value that it finds so far ahead; a clock that was set
+    /// back by more makes keys wait no longer than it.
+    #[must_use]
+    pub const fn with_max_skew(mut self, max_skew: Duration) -> Self {
+        self.max_skew = max_skew;
+        self
     }
 
     /// Changes how many races a request may lose before it gives up; at least 1.
@@ -76,23 +90,34 @@ impl<S, F, C> CasLoop<S, F, C> {
     }
 }
 
-impl<K, A, S, F, C> Store<K, A> for CasLoop<S, F, C>
-where
-    K: ?Sized,
-    A: Algorithm,
-    S: CasStore<K>,
-    F: Fn(Duration),
-    C: Clock,
-{
-    fn apply(&self, key: &K, algorithm: &A, request: Request) -> Result<Decision, StoreError> {
-        let mut driver = CasDriver::new(algorithm, request, self.max_attempts);
+impl<S, F, C: Clock> CasLoop<S, F, C> {
+    const fn driver<'a, A: Algorithm, V>(
+        &self,
+        algorithm: &'a A,
+        request: Request,
+    ) -> CasDriver<'a, A, V> {
+        CasDriver::new(algorithm, request, self.max_attempts).with_max_skew(self.max_skew)
+    }
+
+    fn run<K: ?Sized, A: Algorithm>(
+        &self,
+        key: &K,
+        algorithm: &A,
+        request: Request,
+    ) -> Result<Decision, StoreError>
+    where
+        S: CasStore<K>,
+        F: Fn(Duration),
+    {
+        let kind = KeyKind::of(algorithm);
+        let mut driver = self.driver(algorithm, request);
         let mut action = CasAction::Load;
         loop {
             action = match action {
-                CasAction::Load => driver.loaded(self.store.load(key)?, &self.clock)?,
+                CasAction::Load => driver.loaded(self.store.load(key, &kind)?, &self.clock)?,
                 CasAction::Exchange { new, keep } => {
                     let seen = seen(&driver)?;
-                    let swap = self.store.compare_exchange(key, seen, &new, keep)?;
+                    let swap = self.store.compare_exchange(key, &kind, seen, &new, keep)?;
                     driver.exchanged(swap, &self.clock)?
                 }
                 CasAction::BackOff { lost } => {
@@ -104,8 +129,61 @@ where
         }
     }
 
-    fn forget(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
-        self.store.remove(key)
+    async fn run_async<K: ?Sized + Sync, A: Algorithm, W: Future<Output = ()>>(
+        &self,
+        key: &K,
+        algorithm: &A,
+        request: Request,
+    ) -> Result<Decision, StoreError>
+    where
+        S: AsyncCasStore<K>,
+        F: Fn(Duration) -> W,
+    {
+        let kind = KeyKind::of(algorithm);
+        let mut driver = self.driver(algorithm, request);
+        let mut action = CasAction::Load;
+        loop {
+            action = match action {
+                CasAction::Load => {
+                    let loaded = self.store.load_async(key, &kind).await?;
+                    driver.loaded(loaded, &self.clock)?
+                }
+                CasAction::Exchange { new, keep } => {
+                    let seen = seen(&driver)?;
+                    let swap = self
+                        .store
+                        .compare_exchange_async(key, &kind, seen, &new, keep)
+                        .await?;
+                    driver.exchanged(swap, &self.clock)?
+                }
+                CasAction::BackOff { lost } => {
+                    (self.sleep)(self.jitter.wait(lost)).await;
+                    CasAction::Load
+                }
+                CasAction::Done(decision) => return Ok(decision),
+            };
+        }
+    }
+}
+
+impl<K, A, S, F, C> Store<K, A> for CasLoop<S, F, C>
+where
+    K: ?Sized,
+    A: Algorithm,
+    S: CasStore<K>,
+    F: Fn(Duration),
+    C: Clock,
+{
+    fn apply(&self, key: &K, algorithm: &A, request: Request) -> Result<Decision, StoreError> {
+        self.run(key, algorithm, request)
+    }
+
+    fn forget(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        self.store.remove(key, &KeyKind::of(algorithm))
+    }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        self.run(key, &Change { old, new, carry }, Request::PEEK)
     }
 }
 
@@ -124,30 +202,22 @@ where
         algorithm: &A,
         request: Request,
     ) -> Result<Decision, StoreError> {
-        let mut driver = CasDriver::new(algorithm, request, self.max_attempts);
-        let mut action = CasAction::Load;
-        loop {
-            action = match action {
-                CasAction::Load => driver.loaded(self.store.load_async(key).await?, &self.clock)?,
-                CasAction::Exchange { new, keep } => {
-                    let seen = seen(&driver)?;
-                    let swap = self
-                        .store
-                        .compare_exchange_async(key, seen, &new, keep)
-                        .await?;
-                    driver.exchanged(swap, &self.clock)?
-                }
-                CasAction::BackOff { lost } => {
-                    (self.sleep)(self.jitter.wait(lost)).await;
-                    CasAction::Load
-                }
-                CasAction::Done(decision) => return Ok(decision),
-            };
-        }
+        self.run_async(key, algorithm, request).await
     }
 
-    async fn forget_async(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
-        self.store.remove_async(key).await
+    async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        self.store.remove_async(key, &KeyKind::of(algorithm)).await
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.run_async(key, &Change { old, new, carry }, Request::PEEK)
+            .await
     }
 }
 
