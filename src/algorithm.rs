@@ -8,6 +8,7 @@ mod all;
 mod any;
 mod change;
 mod fixed_window;
+mod limits;
 mod sliding_log;
 mod sliding_window;
 mod state_kind;
@@ -21,6 +22,7 @@ pub use self::all::All;
 pub use self::any::AnyAlgorithm;
 pub use self::change::{Carry, Change};
 pub use self::fixed_window::FixedWindow;
+pub use self::limits::Limits;
 #[cfg(feature = "alloc")]
 pub use self::sliding_log::LogRing;
 pub use self::sliding_log::{SliceLog, SlidingLog};
@@ -246,15 +248,15 @@ pub trait Algorithm: Debug + Send + Sync {
     }
 
     /// The same limit for a clock that counts in steps of `tick_ns`, if every duration in it is a whole number of
-    /// those and no count in its state exceeds `most`: what a store needs that packs states. `None` if that cannot
-    /// be, or for algorithms that do not know it.
+    /// those and no count in its state exceeds `most`: what a store needs that packs states. The error says what is in
+    /// the way.
     #[doc(hidden)]
-    fn in_ticks(&self, tick_ns: u64, most: u32) -> Option<Self>
+    fn in_ticks(&self, tick_ns: u64, most: u32) -> Result<Self, Misfit>
     where
         Self: Sized,
     {
         let _ = (tick_ns, most);
-        None
+        Err(Misfit::Algorithm)
     }
 
     /// [`step`](Self::step) of the limit [`in_ticks`](Self::in_ticks).
@@ -270,9 +272,24 @@ pub trait Algorithm: Debug + Send + Sync {
     where
         Self: Sized,
     {
-        let limit = self.in_ticks(ticks.0, ticks.1)?;
+        let limit = self.in_ticks(ticks.0, ticks.1).ok()?;
         Some(limit.step(now, state, request))
     }
+}
+
+/// Why a limit has no [`in_ticks`](Algorithm::in_ticks).
+#[doc(hidden)]
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// The algorithm does not know how.
+    Algorithm,
+    /// The window is no whole number of ticks.
+    Window,
+    /// The offset is no whole number of ticks.
+    Offset,
+    /// The limit is above the largest count.
+    Limit,
 }
 
 impl<A: Algorithm> Algorithm for &A {

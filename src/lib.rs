@@ -20,8 +20,8 @@
 //! * **One limit for several servers**: [`store`] has the traits, `ratekeeper-redis` and others implement them, and
 //!   [this page](guide::shared) says what to wrap around them.
 //! * **What to enforce**: [`TokenBucket`], [`SlidingWindow`], [`SlidingLog`], [`FixedWindow`], several at
-//!   once with [`All`], one named in a configuration file with [`AnyAlgorithm`], or an [`Algorithm`] of
-//!   your own. Each page states its worst case.
+//!   once with [`All`], one named in a configuration file with [`AnyAlgorithm`] and several with [`Limits`], or an
+//!   [`Algorithm`] of your own. Each page states its worst case.
 //! * **What to ask**: [`Request`] (costs, partial grants, reservations, refunds), and the complete answer,
 //!   [`Decision`].
 //! * **What time it is**: [`Clock`], [`StdClock`] by default; in tests, [`ManualClock`].
@@ -101,8 +101,8 @@ mod time;
 #[cfg(feature = "alloc")]
 pub use crate::algorithm::LogRing;
 pub use crate::algorithm::{
-    Algorithm, All, AnyAlgorithm, Carry, Change, FixedWindow, SliceLog, SlidingLog, SlidingWindow,
-    Step, TokenBucket,
+    Algorithm, All, AnyAlgorithm, Carry, Change, FixedWindow, Limits, SliceLog, SlidingLog,
+    SlidingWindow, Step, TokenBucket,
 };
 #[cfg(feature = "quanta")]
 pub use crate::clock::QuantaClock;
@@ -112,7 +112,7 @@ pub use crate::clock::TokioClock;
 pub use crate::clock::UnixClock;
 pub use crate::clock::{Clock, ManualClock, StdClock};
 pub use crate::decision::{Decision, Denied, Outcome, Report};
-pub use crate::invalid_limit::InvalidLimit;
+pub use crate::invalid_limit::{InvalidLimit, SyntaxError};
 pub use crate::ip::IpKey;
 pub use crate::keyed::{ForKey, KeyedLimiter, Under};
 pub use crate::limiter::Limiter;

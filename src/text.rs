@@ -1,115 +1,49 @@
 //! Limits as text, both ways.
 //!
 //! ```text
-//! [ "sliding " | "fixed " | "log " ]  N "/" [k] unit
-//!     [ " burst " B | ":" B ] [ " wait " duration ]        token buckets
-//!     [ " offset " duration | " anchored" ]                fixed windows
-//! duration = k unit        unit = ns us ms s min h day (or in words: second, seconds, …)
+//! limits   = limit *( ";" limit )                             Limits, All<[_; N]>
+//! limit    = bucket | window
+//! bucket   = rate [ "burst" number | ":" number ] [ "wait" duration ] [ version ]
+//!          | ( "unlimited" | "blocked" ) [ version ]
+//! window   = "sliding" rate
+//!          | "log" rate                                       SlidingLog only
+//!          | "fixed" rate [ "offset" duration | "anchored" ]
+//! rate     = number "/" [ number ] unit                       10/s, 20/5m, 3/90s
+//! duration = number unit                                      90s, 1_500ms
+//! version  = "v" number                                       v2; from 1 to 65535
+//! number   = digits, with "_" between two of them if wanted   1000, 1_000
+//! unit     = ns | us | ms | s | min | h | day | week
 //! ```
+//!
+//! Spaces stand between words and around `;`, and nowhere else; `:20` follows the rate without one. The parts after the rate
+//! may come in any order, each at most once. A window's word may be left out where only one kind of window can be meant.
+//! Without a word, a limit is a token bucket.
+//!
+//! Units have other spellings, too: `m`, `minute`, `minutes`; `w`, `wk`, `weeks`; `d`, `hr`, `sec` and so on. `m` is the
+//! minute and `ms` the millisecond; a day has 24 hours and a week seven days.
+//!
+//! What could be taken for something else is refused rather than read: a number with a sign, a point or a leading zero, an
+//! offset that is no shorter than its window, a part that the named algorithm does not have. The error says which
+//! part of the text it is, as a range of bytes, and shows the nearest right form; see [`InvalidLimit::span`].
 
 mod parse;
 #[cfg(feature = "serde")]
 mod serde;
+mod several;
+#[cfg(test)]
+mod tests;
+mod words;
+mod write;
 
-use core::fmt::{self, Display};
 use core::str::FromStr;
 use core::time::Duration;
 
-use self::parse::{Kind, Parsed, UNITS};
+use self::parse::{Amount, Extreme, Kind, Parsed};
 use crate::algorithm::{AnyAlgorithm, FixedWindow, SlidingLog, SlidingWindow, TokenBucket};
-use crate::invalid_limit::InvalidLimit;
-use crate::time::duration_ns;
+use crate::invalid_limit::{InvalidLimit, Reason, SyntaxError};
 
-/// A duration with its largest exact unit, such as `90s`. As a period, a factor of 1 is left out:
-/// `min`.
-struct Text {
-    duration: Duration,
-    is_period: bool,
-}
-
-impl Display for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = duration_ns(self.duration);
-        // The last unit is the nanosecond, which divides everything.
-        for (names, unit_ns) in UNITS {
-            if nanos > 0 && nanos % unit_ns == 0 {
-                let factor = nanos / unit_ns;
-                if factor > 1 || !self.is_period {
-                    write!(f, "{factor}")?;
-                }
-                return f.write_str(names[0]);
-            }
-        }
-        f.write_str("0s")
-    }
-}
-
-const fn period(duration: Duration) -> Text {
-    Text {
-        duration,
-        is_period: true,
-    }
-}
-
-const fn length(duration: Duration) -> Text {
-    Text {
-        duration,
-        is_period: false,
-    }
-}
-
-/// `"100/min burst 20"`; a burst equal to the tokens is left out, as is a zero wait.
-impl Display for TokenBucket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.tokens(), period(self.period()))?;
-        if self.burst() != self.tokens() {
-            write!(f, " burst {}", self.burst())?;
-        }
-        if !self.max_wait().is_zero() {
-            write!(f, " wait {}", length(self.max_wait()))?;
-        }
-        Ok(())
-    }
-}
-
-/// `"sliding 60/min"`.
-impl Display for SlidingWindow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sliding {}/{}", self.limit(), period(self.window()))
-    }
-}
-
-/// `"log 60/min"`.
-impl Display for SlidingLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "log {}/{}", self.limit(), period(self.window()))
-    }
-}
-
-/// `"fixed 1000/day"`, `"fixed 1000/day offset 22h"`, `"fixed 5/min anchored"`.
-impl Display for FixedWindow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fixed {}/{}", self.limit(), period(self.window()))?;
-        if self.is_anchored() {
-            f.write_str(" anchored")?;
-        } else if !self.offset().is_zero() {
-            write!(f, " offset {}", length(self.offset()))?;
-        }
-        Ok(())
-    }
-}
-
-impl Display for AnyAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TokenBucket(limit) => limit.fmt(f),
-            Self::SlidingWindow(limit) => limit.fmt(f),
-            Self::FixedWindow(limit) => limit.fmt(f),
-        }
-    }
-}
-
-/// `"10/s"`, `"100/min burst 20"`, `"100/min:20"`, `"3/90s wait 2min"`.
+/// `"10/s"`, `"100/min burst 20"`, `"100/min:20"`, `"3/90s wait 2min"`, `"100/min burst 20 v2"`, `"unlimited"`,
+/// `"blocked"`.
 impl FromStr for TokenBucket {
     type Err = InvalidLimit;
 
@@ -154,9 +88,11 @@ impl FromStr for AnyAlgorithm {
         let parsed = Parsed::from_text(text)?;
         match parsed.kind {
             None => parsed.try_into().map(Self::TokenBucket),
-            Some(Kind::Sliding) => parsed.try_into().map(Self::SlidingWindow),
-            Some(Kind::Fixed) => parsed.try_into().map(Self::FixedWindow),
-            Some(Kind::Log) => Err(InvalidLimit::Syntax),
+            Some(kind) => match kind.value {
+                Kind::Sliding => parsed.try_into().map(Self::SlidingWindow),
+                Kind::Fixed => parsed.try_into().map(Self::FixedWindow),
+                Kind::Log => Err(SyntaxError::new(kind.span, Reason::NoFixedSize).into()),
+            },
         }
     }
 }
@@ -165,20 +101,38 @@ impl TryFrom<Parsed> for TokenBucket {
     type Error = InvalidLimit;
 
     fn try_from(parsed: Parsed) -> Result<Self, InvalidLimit> {
-        let Parsed {
-            kind: None,
-            count,
-            period,
-            burst,
-            wait,
-            offset: None,
-            anchored: false,
-        } = parsed
-        else {
-            return Err(InvalidLimit::Syntax);
+        let Parsed { burst, wait, .. } = parsed;
+        if let Some(kind) = parsed.kind {
+            return Err(SyntaxError::new(kind.span, Reason::BucketHere).into());
+        }
+        parsed.no_edges()?;
+        let limit = match parsed.amount {
+            Amount::Rate { count, period } => {
+                let (tokens, burst_span) = match burst {
+                    Some(burst) => (burst.value, burst.number),
+                    None => (count.value, count.span),
+                };
+                let at_fault = |error| match error {
+                    InvalidLimit::ZeroTokens => count.span,
+                    InvalidLimit::ZeroPeriod | InvalidLimit::PeriodTooLong => period.span,
+                    _ => burst_span,
+                };
+                Self::new(count.value, period.value, tokens)
+                    .map_err(|error| error.in_text(at_fault(error)))?
+                    .with_max_wait(wait.map_or(Duration::ZERO, |wait| wait.value))
+            }
+            Amount::Extreme(extreme) => {
+                let superfluous = burst.map(|burst| burst.span);
+                if let Some(span) = superfluous.or(wait.map(|wait| wait.span)) {
+                    return Err(SyntaxError::new(span, Reason::NothingAfterWord).into());
+                }
+                match extreme.value {
+                    Extreme::Unlimited => Self::UNLIMITED,
+                    Extreme::Blocked => Self::BLOCKED,
+                }
+            }
         };
-        let limit = Self::new(count, period, burst.unwrap_or(count))?;
-        Ok(limit.with_max_wait(wait.unwrap_or_default()))
+        Ok(limit.with_version(parsed.version.map_or(0, |version| version.value)))
     }
 }
 
@@ -186,8 +140,7 @@ impl TryFrom<Parsed> for SlidingWindow {
     type Error = InvalidLimit;
 
     fn try_from(parsed: Parsed) -> Result<Self, InvalidLimit> {
-        let (limit, window) = parsed.plain_window(Kind::Sliding)?;
-        Self::new(limit, window)
+        parsed.plain_window(Kind::Sliding)?.build(Self::new)
     }
 }
 
@@ -195,8 +148,7 @@ impl TryFrom<Parsed> for SlidingLog {
     type Error = InvalidLimit;
 
     fn try_from(parsed: Parsed) -> Result<Self, InvalidLimit> {
-        let (limit, window) = parsed.plain_window(Kind::Log)?;
-        Self::new(limit, window)
+        parsed.plain_window(Kind::Log)?.build(Self::new)
     }
 }
 
@@ -204,172 +156,23 @@ impl TryFrom<Parsed> for FixedWindow {
     type Error = InvalidLimit;
 
     fn try_from(parsed: Parsed) -> Result<Self, InvalidLimit> {
-        let Parsed {
-            offset, anchored, ..
-        } = parsed;
-        let plain = Parsed {
-            offset: None,
-            anchored: false,
-            ..parsed
-        };
-        let (limit, window) = plain.plain_window(Kind::Fixed)?;
-        let limit = Self::new(limit, window)?;
-        match (offset, anchored) {
-            (None, false) => Ok(limit),
-            (Some(offset), false) => Ok(limit.with_offset(offset)),
-            (None, true) => Ok(limit.anchored()),
-            (Some(_), true) => Err(InvalidLimit::Syntax),
+        let limit = parsed.plain_window(Kind::Fixed)?.build(Self::new)?;
+        match (parsed.offset, parsed.anchored) {
+            (None, None) => Ok(limit),
+            (None, Some(_)) => Ok(limit.anchored()),
+            // `with_offset` would take it modulo the window.
+            (Some(offset), None) if offset.value >= limit.window() => {
+                Err(SyntaxError::new(offset.number, Reason::OffsetTooLong).into())
+            }
+            (Some(offset), None) => Ok(limit.with_offset(offset.value)),
+            (Some(offset), Some(anchored)) => {
+                let later = if offset.span.start > anchored.start {
+                    offset.span
+                } else {
+                    anchored
+                };
+                Err(SyntaxError::new(later, Reason::OffsetAndAnchored).into())
+            }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::string::ToString as _;
-
-    use super::*;
-
-    #[test]
-    fn token_buckets_both_ways() {
-        let minute = TokenBucket::per_minute(100);
-        for (text, limit, canonical) in [
-            ("10/s", TokenBucket::per_second(10), "10/s"),
-            (
-                "100/min burst 20",
-                minute.with_burst(20),
-                "100/min burst 20",
-            ),
-            ("100/min:20", minute.with_burst(20), "100/min burst 20"),
-            (" 100/minute   burst 100 ", minute, "100/min"),
-            ("60/60s", TokenBucket::per_minute(60), "60/min"),
-            (
-                "3/90s wait 2min",
-                TokenBucket::per(3, Duration::from_secs(90))
-                    .with_max_wait(Duration::from_secs(120)),
-                "3/90s wait 2min",
-            ),
-            (
-                "1/250ms burst 4",
-                TokenBucket::per(1, Duration::from_millis(250)).with_burst(4),
-                "1/250ms burst 4",
-            ),
-            (
-                "1/166666667ns burst 5",
-                TokenBucket::at_most(10, Duration::from_secs(1), 5),
-                "1/166666667ns burst 5",
-            ),
-            (
-                "5/7days",
-                TokenBucket::per(5, Duration::from_secs(7 * 86_400)),
-                "5/7day",
-            ),
-        ] {
-            assert_eq!(text.parse(), Ok(limit), "{text}");
-            assert_eq!(limit.to_string(), canonical);
-            assert_eq!(canonical.parse(), Ok(limit));
-        }
-    }
-
-    #[test]
-    fn windows_both_ways() {
-        assert_eq!("sliding 60/min".parse(), Ok(SlidingWindow::per_minute(60)));
-        assert_eq!("60/min".parse(), Ok(SlidingWindow::per_minute(60)));
-        assert_eq!(SlidingWindow::per_minute(60).to_string(), "sliding 60/min");
-        assert_eq!("log 60/min".parse(), Ok(SlidingLog::per_minute(60)));
-        assert_eq!(SlidingLog::per_minute(60).to_string(), "log 60/min");
-        let day = FixedWindow::per_day(9);
-        let from_ten_pm = day.with_offset(Duration::from_secs(22 * 3_600));
-        for (text, limit) in [
-            ("fixed 9/day", day),
-            ("fixed 9/day anchored", day.anchored()),
-            ("fixed 9/day offset 22h", from_ten_pm),
-        ] {
-            assert_eq!(text.parse(), Ok(limit));
-            assert_eq!(limit.to_string(), text);
-            assert_eq!(text.parse(), Ok(AnyAlgorithm::from(limit)));
-            assert_eq!(AnyAlgorithm::from(limit).to_string(), text);
-        }
-        assert_eq!(
-            "10/s".parse(),
-            Ok(AnyAlgorithm::from(TokenBucket::per_second(10)))
-        );
-    }
-
-    #[test]
-    fn nonsense_is_an_error() {
-        for text in [
-            "",
-            "abc",
-            "100",
-            "/s",
-            "100/",
-            "100/parsec",
-            "100/s burst",
-            "100/s burst x",
-            "100/s:",
-            "100/s burst 1 burst 2",
-            "100/s:5 burst 5",
-            "-1/s",
-            "+1/s",
-            "1.5/s",
-            "100/s wait 5",
-            "100/s wait",
-            "sliding",
-            "sliding 5/s burst 2",
-            "fixed 5/s offset 1s anchored",
-            "log 5/s wait 1s",
-            "100/s anchored",
-            "100 /s",
-            "fixed log 5/s",
-            "99999999999999999999/s",
-            "slow 5/s",
-            "5/s 5/s",
-        ] {
-            assert_eq!(
-                text.parse::<TokenBucket>(),
-                Err(InvalidLimit::Syntax),
-                "{text}"
-            );
-            assert_eq!(
-                text.parse::<AnyAlgorithm>(),
-                Err(InvalidLimit::Syntax),
-                "{text}"
-            );
-        }
-        assert_eq!("log 5/s".parse::<AnyAlgorithm>(), Err(InvalidLimit::Syntax));
-        assert_eq!(
-            "sliding 5/s".parse::<SlidingLog>(),
-            Err(InvalidLimit::Syntax)
-        );
-    }
-
-    #[test]
-    fn numbers_out_of_range_are_named() {
-        assert_eq!("0/s".parse::<TokenBucket>(), Err(InvalidLimit::ZeroTokens));
-        assert_eq!("5/0s".parse::<TokenBucket>(), Err(InvalidLimit::ZeroPeriod));
-        assert_eq!(
-            "5/s burst 0".parse::<TokenBucket>(),
-            Err(InvalidLimit::ZeroBurst)
-        );
-        assert_eq!(
-            "5/999999day".parse::<TokenBucket>(),
-            Err(InvalidLimit::PeriodTooLong)
-        );
-        assert_eq!(
-            "1/day burst 999999".parse::<TokenBucket>(),
-            Err(InvalidLimit::BurstTooLong)
-        );
-        assert_eq!(
-            "sliding 0/s".parse::<AnyAlgorithm>(),
-            Err(InvalidLimit::ZeroLimit)
-        );
-        assert_eq!(
-            "fixed 5/0s".parse::<AnyAlgorithm>(),
-            Err(InvalidLimit::ZeroWindow)
-        );
-        assert_eq!(
-            "log 4294967296/s".parse::<SlidingLog>(),
-            Err(InvalidLimit::LimitTooLarge)
-        );
     }
 }

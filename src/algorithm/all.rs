@@ -55,34 +55,19 @@ where
 
     #[inline]
     fn step(&self, now: Timestamp, states: &mut Self::State, request: &Request) -> Step {
-        step_all::<N, _>(states, request, |states, request| {
-            core::array::from_fn(|i| self.0[i].step(now, &mut states[i], &request.for_limit(i)))
-        })
+        step_each_of::<N, N, A>(&self.0, now, states, request)
     }
 
     fn change(&self, now: Timestamp, states: &mut Self::State, old: &Self, carry: Carry) -> bool {
-        let mut changed = *states;
-        let limits = self.0.iter().zip(&old.0).zip(&mut changed);
-        let all = limits.fold(true, |all, ((limit, old), state)| {
-            all & limit.change(now, state, old, carry)
-        });
-        if all {
-            *states = changed;
-        }
-        all
+        change_each_of(&self.0, now, states, &old.0, carry)
     }
 
     fn debt_ns(&self, now: Timestamp, states: &Self::State) -> u64 {
-        let debts = self.0.iter().zip(states);
-        debts
-            .map(|(limit, state)| limit.debt_ns(now, state))
-            .max()
-            .unwrap_or(0)
+        longest_debt_ns(&self.0, now, states)
     }
 
     fn state_kind(&self) -> StateKind {
-        let kinds = self.0.iter().map(Algorithm::state_kind);
-        kinds.fold(StateKind::of_tag(MIXED_TAG), StateKind::and)
+        kind_of_all(&self.0)
     }
 
     fn tag(&self) -> u8 {
@@ -94,15 +79,7 @@ where
     }
 
     fn open_body(&self, now: Timestamp, body: &[u8]) -> (Self::State, bool) {
-        let (mut rest, mut is_repaired) = (body, false);
-        let states = core::array::from_fn(|i| {
-            let (member, after) = rest.split_at(self.0[i].wire_len());
-            rest = after;
-            let (state, was_ahead) = self.0[i].open_body(now, member);
-            is_repaired |= was_ahead;
-            state
-        });
-        (states, is_repaired)
+        open_bodies(&self.0, now, body)
     }
 
     fn seal_body(
@@ -112,13 +89,8 @@ where
         takes: bool,
         out: &mut [u8],
     ) {
-        let mut start = 0;
-        for (i, limit) in self.0.iter().enumerate() {
-            let end = start + limit.wire_len();
-            let before = before.map(|(states, body)| (&states[i], &body[start..end]));
-            limit.seal_body(&states[i], before, takes, &mut out[start..end]);
-            start = end;
-        }
+        let before = before.map(|(states, body)| (&states[..], body));
+        seal_bodies(&self.0, states, before, takes, out);
     }
 
     fn is_stateless(&self) -> bool {
@@ -126,11 +98,7 @@ where
     }
 
     fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (i, limit) in self.0.iter().enumerate() {
-            out.write_str(if i == 0 { "all-" } else { "+" })?;
-            limit.write_kind(out)?;
-        }
-        Ok(())
+        write_kinds(&self.0, out)
     }
 }
 
@@ -141,7 +109,7 @@ const MIXED_TAG: u8 = 0x27;
 
 /// The tag of limits with these tags together; 0 if one has no value that could stand among others, as a bucket with a version,
 /// which would decide for its neighbours as well.
-fn tag_of(tags: impl IntoIterator<Item = u8>) -> u8 {
+pub(super) fn tag_of(tags: impl IntoIterator<Item = u8>) -> u8 {
     let mut buckets_alone = true;
     for tag in tags {
         match tag {
@@ -155,6 +123,103 @@ fn tag_of(tags: impl IntoIterator<Item = u8>) -> u8 {
     } else {
         MIXED_TAG
     }
+}
+
+/// Steps the first `N` of `M` limits, each on the state at its place.
+#[inline]
+pub(super) fn step_each_of<const N: usize, const M: usize, A: Algorithm<State: Copy>>(
+    limits: &[A; M],
+    now: Timestamp,
+    states: &mut [A::State; M],
+    request: &Request,
+) -> Step {
+    const { assert!(N <= M) };
+    step_all::<N, _>(states, request, |states, request| {
+        core::array::from_fn(|i| limits[i].step(now, &mut states[i], &request.for_limit(i)))
+    })
+}
+
+/// Changes each state to the limit at its place, or none of them.
+pub(super) fn change_each_of<A: Algorithm<State: Copy>, const M: usize>(
+    limits: &[A],
+    now: Timestamp,
+    states: &mut [A::State; M],
+    old: &[A],
+    carry: Carry,
+) -> bool {
+    let mut changed = *states;
+    let each = limits.iter().zip(old).zip(&mut changed);
+    let all = limits.len() == old.len()
+        && each.fold(true, |all, ((limit, old), state)| {
+            all & limit.change(now, state, old, carry)
+        });
+    if all {
+        *states = changed;
+    }
+    all
+}
+
+/// The longest time until one of the states is as good as new.
+pub(super) fn longest_debt_ns<A: Algorithm>(
+    limits: &[A],
+    now: Timestamp,
+    states: &[A::State],
+) -> u64 {
+    let debts = limits.iter().zip(states);
+    let debts = debts.map(|(limit, state)| limit.debt_ns(now, state));
+    debts.max().unwrap_or(0)
+}
+
+/// The kind of all these states together.
+pub(super) fn kind_of_all<A: Algorithm>(limits: &[A]) -> StateKind {
+    let kinds = limits.iter().map(Algorithm::state_kind);
+    kinds.fold(StateKind::of_tag(MIXED_TAG), StateKind::and)
+}
+
+/// The states in the members' bodies, one after the other, and whether any was repaired.
+pub(super) fn open_bodies<A: Algorithm, const M: usize>(
+    limits: &[A],
+    now: Timestamp,
+    body: &[u8],
+) -> ([A::State; M], bool) {
+    let (mut rest, mut is_repaired) = (body, false);
+    let states = core::array::from_fn(|i| {
+        let Some(limit) = limits.get(i) else {
+            return A::State::default();
+        };
+        let (member, after) = rest.split_at(limit.wire_len());
+        rest = after;
+        let (state, was_ahead) = limit.open_body(now, member);
+        is_repaired |= was_ahead;
+        state
+    });
+    (states, is_repaired)
+}
+
+/// Writes the members' bodies, one after the other.
+pub(super) fn seal_bodies<A: Algorithm>(
+    limits: &[A],
+    states: &[A::State],
+    before: Option<(&[A::State], &[u8])>,
+    takes: bool,
+    out: &mut [u8],
+) {
+    let mut start = 0;
+    for (i, limit) in limits.iter().enumerate() {
+        let end = start + limit.wire_len();
+        let before = before.map(|(states, body)| (&states[i], &body[start..end]));
+        limit.seal_body(&states[i], before, takes, &mut out[start..end]);
+        start = end;
+    }
+}
+
+/// The kinds of the members, one after the other.
+pub(super) fn write_kinds<A: Algorithm>(limits: &[A], out: &mut dyn fmt::Write) -> fmt::Result {
+    for (i, limit) in limits.iter().enumerate() {
+        out.write_str(if i == 0 { "all-" } else { "+" })?;
+        limit.write_kind(out)?;
+    }
+    Ok(())
 }
 
 macro_rules! all_of_tuple {

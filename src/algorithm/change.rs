@@ -136,8 +136,8 @@ impl<A: Algorithm> Algorithm for Change<'_, A> {
         state: &mut A::State,
         request: &Request,
     ) -> Option<Step> {
-        let old = self.old.in_ticks(ticks.0, ticks.1)?;
-        let new = self.new.in_ticks(ticks.0, ticks.1)?;
+        let old = self.old.in_ticks(ticks.0, ticks.1).ok()?;
+        let new = self.new.in_ticks(ticks.0, ticks.1).ok()?;
         let change = Change {
             old: &old,
             new: &new,

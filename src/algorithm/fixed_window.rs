@@ -11,7 +11,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::window::{Window, WindowState, window_constructors, with_uncharged};
-use super::{Algorithm, Carry, StateKind, Step};
+use super::{Algorithm, Carry, Misfit, StateKind, Step};
 use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
@@ -302,16 +302,16 @@ impl Algorithm for FixedWindow {
     }
 
     #[inline]
-    fn in_ticks(&self, tick_ns: u64, most: u32) -> Option<Self> {
+    fn in_ticks(&self, tick_ns: u64, most: u32) -> Result<Self, Misfit> {
         let window = self.window.in_ticks(tick_ns, most)?;
         let edges = match self.edges {
             Edges::Aligned { offset_ns } if offset_ns % tick_ns == 0 => Edges::Aligned {
                 offset_ns: offset_ns / tick_ns,
             },
-            Edges::Aligned { .. } => return None,
+            Edges::Aligned { .. } => return Err(Misfit::Offset),
             Edges::Anchored => Edges::Anchored,
         };
-        Some(Self { window, edges })
+        Ok(Self { window, edges })
     }
 }
 

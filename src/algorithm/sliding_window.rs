@@ -17,7 +17,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::window::{Window, WindowState, window_constructors, with_uncharged};
-use super::{Algorithm, Carry, StateKind, Step};
+use super::{Algorithm, Carry, Misfit, StateKind, Step};
 use crate::decision::{Decision, Numbers, Outcome, WindowNumbers};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::{Receipt, Request};
@@ -241,7 +241,7 @@ impl Algorithm for SlidingWindow {
     }
 
     #[inline]
-    fn in_ticks(&self, tick_ns: u64, most: u32) -> Option<Self> {
+    fn in_ticks(&self, tick_ns: u64, most: u32) -> Result<Self, Misfit> {
         self.window.in_ticks(tick_ns, most).map(Self::from_window)
     }
 }

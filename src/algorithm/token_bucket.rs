@@ -21,6 +21,7 @@
 //! debt, and honest: the bucket refuses until it is paid. So a refusal never writes, and limits may differ from call to call.
 
 mod change;
+mod extreme;
 mod lattice;
 mod refund;
 mod step;
@@ -28,6 +29,7 @@ mod value;
 
 use core::time::Duration;
 
+use self::extreme::Extent;
 use self::lattice::Lattice;
 use crate::invalid_limit::InvalidLimit;
 use crate::rate::Rate;
@@ -58,6 +60,8 @@ use crate::time::{duration_ns, saturate};
 pub struct TokenBucket {
     tokens: u64,
     period_ns: u64,
+    /// 0 if and only if `extent` is not finite: then no cost passes the comparison with which every step begins, and what
+    /// stands there for the limit is sought on the cold path alone.
     burst: u64,
     /// `S`: how far ahead a request may book.
     max_wait_ns: u64,
@@ -69,6 +73,7 @@ pub struct TokenBucket {
     lattice: Lattice,
     /// Quotient and remainder of `(burst − 1)·P / n`: the room test of a single token.
     all_but_one: (u64, u64),
+    extent: Extent,
     /// 0 for none.
     version: u16,
 }
@@ -200,12 +205,18 @@ impl TokenBucket {
     /// A burst that would take more than `u64::MAX` nanoseconds (584 years) to refill is cut to the
     /// largest that does not; [`burst`](Self::burst) tells.
     ///
+    /// [`UNLIMITED`](Self::UNLIMITED) and [`BLOCKED`](Self::BLOCKED) stay what they are: a burst would be another limit.
+    ///
     /// # Panics
-    /// If `n` is 0; in a constant, that is a compile error.
+    /// If `n` is 0; in a constant, that is a compile error. For a limit that lets nothing pass there is
+    /// [`BLOCKED`](Self::BLOCKED).
     #[must_use]
     pub const fn with_burst(self, n: u64) -> Self {
         if n == 0 {
             panic!("{}", InvalidLimit::ZeroBurst.message());
+        }
+        if !self.is_finite() {
+            return self;
         }
         let most = most_tokens(self.rate);
         let burst = if n < most { n } else { most };
@@ -225,9 +236,15 @@ impl TokenBucket {
     ///
     /// The price: after the clock is stepped back, a key may wait this much longer.
     ///
+    /// [`UNLIMITED`](Self::UNLIMITED) never lets anybody wait and [`BLOCKED`](Self::BLOCKED) never has tokens to wait
+    /// for, so both stay as they are.
+    ///
     /// [`Request::or_wait`]: crate::Request::or_wait
     #[must_use]
     pub const fn with_max_wait(mut self, max_wait: Duration) -> Self {
+        if !self.is_finite() {
+            return self;
+        }
         self.max_wait_ns = duration_ns(max_wait);
         self.reach_ns = self.capacity_ns.saturating_add(self.max_wait_ns);
         self
@@ -249,22 +266,26 @@ impl TokenBucket {
             reach_ns: capacity_ns.saturating_add(max_wait_ns),
             lattice,
             all_but_one,
+            extent: Extent::Finite,
             version: 0,
         }
     }
 
-    /// Gives the limit the number `version`: that of an ordered change on a shared store. 0, the default, is no version.
+    /// Gives the limit the number `version`: that of an ordered change on a shared store. 0, the default, is no
+    /// version. In text, `100/min burst 20 v2`.
     ///
     /// The highest version that a key has met decides for that key, in every process: while a new configuration is rolled out,
     /// processes with the old one follow it, and nothing goes back. A key keeps its tokens. Raise the number with every change of
     /// the limit; two limits of one version on one key are an error of kind [`Config`](crate::store::ErrorKind::Config). The number
-    /// changes no decision of a store in this process.
+    /// changes no decision of a store in this process. [`UNLIMITED`](Self::UNLIMITED) and [`BLOCKED`](Self::BLOCKED) ask no
+    /// store, and so neither follow a version nor set one.
     ///
     /// ```
     /// use ratekeeper::TokenBucket;
     ///
     /// const RAISED: TokenBucket = TokenBucket::per_minute(100).with_burst(20).with_version(2);
     /// assert_eq!(RAISED.version(), 2);
+    /// assert_eq!("100/min burst 20 v2".parse(), Ok(RAISED));
     /// ```
     #[must_use]
     pub const fn with_version(mut self, version: u16) -> Self {
@@ -278,25 +299,30 @@ impl TokenBucket {
         self.version
     }
 
-    /// Tokens that come back per [`period`](Self::period).
+    /// Tokens that come back per [`period`](Self::period). Never 0: 1 for [`BLOCKED`](Self::BLOCKED), which cannot hold
+    /// it, and 999,999,999,999,999 per nanosecond for [`UNLIMITED`](Self::UNLIMITED).
     #[inline]
     pub const fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// The time in which [`tokens`](Self::tokens) come back.
+    /// The time in which [`tokens`](Self::tokens) come back. Never 0; see there.
     #[inline]
     pub const fn period(&self) -> Duration {
         Duration::from_nanos(self.period_ns)
     }
 
-    /// Tokens in a full bucket.
+    /// Tokens in a full bucket: the largest cost that ever passes. 0 for [`BLOCKED`](Self::BLOCKED) alone,
+    /// 999,999,999,999,999 for [`UNLIMITED`](Self::UNLIMITED).
     #[inline]
     pub const fn burst(&self) -> u64 {
-        self.burst
+        match self.extent {
+            Extent::Finite | Extent::Blocked => self.burst,
+            Extent::Unlimited => self.tokens,
+        }
     }
 
-    /// How far ahead a request may book.
+    /// How far ahead a request may book. Zero for [`UNLIMITED`](Self::UNLIMITED) and [`BLOCKED`](Self::BLOCKED).
     #[inline]
     pub const fn max_wait(&self) -> Duration {
         Duration::from_nanos(self.max_wait_ns)

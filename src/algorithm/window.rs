@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Carry, Step};
+use super::{Carry, Misfit, Step};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 use crate::time::duration_ns;
@@ -40,12 +40,16 @@ impl Window {
 
     /// The same on a clock that counts in steps of `tick_ns`, if it fits.
     #[inline]
-    pub(crate) fn in_ticks(self, tick_ns: u64, most: u32) -> Option<Self> {
+    pub(crate) fn in_ticks(self, tick_ns: u64, most: u32) -> Result<Self, Misfit> {
         let Self { limit, window_ns } = self;
-        (window_ns % tick_ns == 0 && limit <= most).then(|| Self {
-            limit,
-            window_ns: window_ns / tick_ns,
-        })
+        if window_ns % tick_ns != 0 {
+            Err(Misfit::Window)
+        } else if limit > most {
+            Err(Misfit::Limit)
+        } else {
+            let window_ns = window_ns / tick_ns;
+            Ok(Self { limit, window_ns })
+        }
     }
 
     /// Moves a state to this window from one of the same length: counts stay as they are, under the new limit. `empty` is a

@@ -88,7 +88,7 @@ impl<A: Algorithm> Machine<A> {
     /// Steps under `limit`, which must be a whole number of ticks.
     pub(super) fn step(&mut self, limit: &A, now: Timestamp, request: &Request) -> Said {
         if self.tick_ns > 1 {
-            if let Some(limit) = limit.in_ticks(self.tick_ns, u32::MAX) {
+            if let Ok(limit) = limit.in_ticks(self.tick_ns, u32::MAX) {
                 return self.step_in_ticks(&limit, now, request);
             }
         }

@@ -9,8 +9,8 @@
 //! | `0x11` | the same, as earlier versions wrote it | `u64` TAT | 9 |
 //! | `0x13` | [`SlidingWindow`](crate::SlidingWindow) | `u64` window start in ns, `u32` previous count, `u32` current count | 17 |
 //! | `0x15` | [`FixedWindow`](crate::FixedWindow) | `u64` window start in ns, `u32` open (1) or not, `u32` count | 17 |
-//! | `0x24` | [`All`](crate::All) of an array of buckets | each member's TAT and reach | 1 + N · 16 |
-//! | `0x27` | [`All`](crate::All) of others | each member's body | up to 65 |
+//! | `0x24` | [`All`](crate::All) of buckets alone | each member's TAT and reach | 1 + N · 16 |
+//! | `0x27` | [`All`](crate::All) of others, [`Limits`](crate::Limits) | each member's body | up to 65 |
 //! | `0x70` | any of these, written by a process that told the time itself | `u64` instant of the write, then the value | 9 more |
 //! | `0x80` and above | algorithms of your own | the words of the state | |
 //!

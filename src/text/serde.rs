@@ -1,13 +1,15 @@
 //! Limits in serde formats: the same text.
 
-use core::fmt;
+use core::fmt::{self, Display};
 use core::marker::PhantomData;
 use core::str::FromStr;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::algorithm::{AnyAlgorithm, FixedWindow, SlidingLog, SlidingWindow, TokenBucket};
+use crate::algorithm::{
+    All, AnyAlgorithm, FixedWindow, Limits, SlidingLog, SlidingWindow, TokenBucket,
+};
 use crate::invalid_limit::InvalidLimit;
 
 struct TextVisitor<T>(PhantomData<T>);
@@ -46,5 +48,21 @@ as_text!(
     SlidingWindow,
     SlidingLog,
     FixedWindow,
-    AnyAlgorithm
+    AnyAlgorithm,
+    Limits
 );
+
+impl<A: Display, const N: usize> Serialize for All<[A; N]> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de, A, const N: usize> Deserialize<'de> for All<[A; N]>
+where
+    A: FromStr<Err = InvalidLimit> + Copy,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor(PhantomData))
+    }
+}

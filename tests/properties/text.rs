@@ -5,7 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use ratekeeper::{AnyAlgorithm, FixedWindow, InvalidLimit, SlidingLog, SlidingWindow, TokenBucket};
+use ratekeeper::{
+    All, AnyAlgorithm, FixedWindow, InvalidLimit, Limits, SlidingLog, SlidingWindow, TokenBucket,
+};
 
 use crate::support::{any_bucket, config, edge, fixed_window, sliding_log, sliding_window};
 
@@ -18,14 +20,25 @@ where
     text
 }
 
-/// Reads anything; what is understood is a limit that can be written and read again.
+/// Reads anything; what is understood is a limit that can be written and read again, and an error has a place in the text.
 fn read<L>(text: &str)
 where
     L: Display + FromStr<Err = InvalidLimit> + PartialEq + Debug,
 {
     match text.parse::<L>() {
         Ok(limit) => assert!(!round_trip(&limit).is_empty()),
-        Err(error) => assert!(!error.to_string().is_empty()),
+        Err(error) => {
+            let span = error.span().expect("every error of a text has a place");
+            assert!(
+                text.get(span.clone()).is_some(),
+                "{span:?} of {text:?}: {error}"
+            );
+            let message = error.to_string();
+            assert!(
+                message.len() > 20 && !message.contains(['\n', '\r']),
+                "{message}"
+            );
+        }
     }
 }
 
@@ -35,6 +48,28 @@ fn read_as_each(text: &str) {
     read::<SlidingLog>(text);
     read::<FixedWindow>(text);
     read::<AnyAlgorithm>(text);
+    read::<Limits>(text);
+    read::<All<[TokenBucket; 2]>>(text);
+    read::<All<[AnyAlgorithm; 3]>>(text);
+}
+
+/// Buckets as an operator may name them: with a version, without a number.
+fn any_tier() -> impl Strategy<Value = TokenBucket> {
+    let bucket = prop_oneof![
+        6 => any_bucket(),
+        1 => Just(TokenBucket::UNLIMITED),
+        1 => Just(TokenBucket::BLOCKED),
+    ];
+    (bucket, prop_oneof![Just(0), any::<u16>()])
+        .prop_map(|(bucket, version)| bucket.with_version(version))
+}
+
+fn any_limit() -> impl Strategy<Value = AnyAlgorithm> {
+    prop_oneof![
+        any_tier().prop_map(AnyAlgorithm::from),
+        sliding_window().prop_map(AnyAlgorithm::from),
+        fixed_window().prop_map(AnyAlgorithm::from),
+    ]
 }
 
 /// Words of the grammar, in any order.
@@ -74,6 +109,14 @@ fn almost_a_limit() -> impl Strategy<Value = String> {
                 "\u{3000}",
                 "１/s",
                 "burst 20",
+                "v2",
+                "unlimited",
+                "blocked",
+                ";",
+                "1_0/w",
+                "07",
+                "1.5/h",
+                "per",
                 " ",
                 "\n",
             ][..]
@@ -82,12 +125,12 @@ fn almost_a_limit() -> impl Strategy<Value = String> {
         edge().prop_map(|number| number.to_string()),
         (edge(), edge()).prop_map(|(n, p)| format!("{n}/{p}ns")),
     ];
-    let glue = prop::sample::select(&[" ", "", "/", ":", "  "][..]);
+    let glue = prop::sample::select(&[" ", "", "/", ":", "  ", "; "][..]);
     prop::collection::vec((word, glue), 0..7)
         .prop_map(|words| words.into_iter().map(|(word, glue)| word + glue).collect())
 }
 
-const UNITS: [(&str, u64); 7] = [
+const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
     ("ms", 1_000_000),
@@ -95,6 +138,74 @@ const UNITS: [(&str, u64); 7] = [
     ("min", 60_000_000_000),
     ("h", 3_600_000_000_000),
     ("day", 86_400_000_000_000),
+    ("week", 604_800_000_000_000),
+];
+
+/// A part of a limit's text: what it may be, and what it may not be. Every wrong form is wrong as a whole, not only its
+/// end.
+type Part = (&'static [&'static str], &'static [&'static str]);
+
+const COUNT: Part = (
+    &["1", "100", "1_000"],
+    &[
+        "0",
+        "010",
+        "1.5",
+        "-1",
+        "+1",
+        "x",
+        "1__0",
+        "99999999999999999999",
+        "٣",
+    ],
+);
+const PERIOD: Part = (
+    &["s", "5min", "2week", "1_000ms"],
+    &[
+        "0s",
+        "1.5h",
+        "-5s",
+        "parsec",
+        "mins",
+        "9999999999week",
+        "s,",
+    ],
+);
+const FACTOR: Part = (&["1", "30"], &["01", "_5", "5__0", "99999999999999999999"]);
+const UNIT: Part = (&["s", "ms", "m"], &["e3s", "S", "mi", "h_", "/s"]);
+const BURST: Part = (
+    &["1", "20", "1_0"],
+    &["0", "x", "007", "2.5", "-3", "10_", "burst"],
+);
+const LENGTH: Part = (&["2s", "90ms"], &["2.5s", "s", "-2s", "9999999999week"]);
+const VERSION: Part = (
+    &["v1", "v65535"],
+    &["v0", "v01", "v65536", "v1.2", "v1x", "v"],
+);
+const WORD: Part = (&["sliding", "fixed"], &["slides", "Fixed", "log"]);
+
+/// The parts of a limit with the text before each.
+const FORMS: [&[(&str, Part)]; 5] = [
+    &[
+        ("", COUNT),
+        ("/", PERIOD),
+        (" burst ", BURST),
+        (" wait ", LENGTH),
+        (" ", VERSION),
+    ],
+    &[("", COUNT), ("/", PERIOD), (":", BURST), (" ", VERSION)],
+    &[("", WORD), (" ", COUNT), ("/", FACTOR), ("", UNIT)],
+    &[
+        ("", COUNT),
+        ("/s wait ", FACTOR),
+        ("", UNIT),
+        (" ", VERSION),
+    ],
+    &[
+        ("fixed ", COUNT),
+        ("/", (&["h", "1_0day"], &["0h", "hour_"])),
+        (" offset ", LENGTH),
+    ],
 ];
 
 proptest! {
@@ -102,7 +213,7 @@ proptest! {
 
     #[test]
     fn every_limit_is_read_as_it_is_written(
-        bucket in any_bucket(),
+        bucket in any_tier(),
         sliding in sliding_window(),
         log in sliding_log(),
         fixed in fixed_window(),
@@ -115,6 +226,54 @@ proptest! {
         assert_eq!(fixed.to_string().parse(), Ok(AnyAlgorithm::from(fixed)));
         round_trip(&log);
         assert!(log.to_string().parse::<AnyAlgorithm>().is_err(), "a log has no fixed size");
+    }
+
+    #[test]
+    fn several_limits_are_read_as_they_are_written(
+        limits in prop::collection::vec(any_limit(), 1..=4),
+        buckets in [any_tier(), any_tier(), any_tier()],
+    ) {
+        let together = Limits::new(limits.clone()).unwrap();
+        assert_eq!(together.iter().copied().collect::<Vec<_>>(), limits);
+        let texts: Vec<String> = limits.iter().map(ToString::to_string).collect();
+        assert_eq!(round_trip(&together), texts.join("; "));
+        assert_eq!(format!(" {} ", texts.join(";")).parse(), Ok(together));
+        let text = round_trip(&All(buckets));
+        assert_eq!(text.parse(), Limits::new(buckets));
+        assert!(text.parse::<All<[TokenBucket; 2]>>().is_err());
+        assert!(text.parse::<All<[TokenBucket; 4]>>().is_err());
+    }
+
+    /// Of a text that is right but for one part, that part is found.
+    #[test]
+    fn the_wrong_part_is_marked(
+        form in prop::sample::select(&FORMS[..]),
+        broken in any::<prop::sample::Index>(),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 6),
+        before in 0_usize..3,
+        after in 0_usize..2,
+    ) {
+        let broken = broken.index(form.len());
+        let mut text = "unlimited v3 ;sliding 5/s; ".get(..[0, 14, 27][before]).unwrap().to_owned();
+        let mut right = text.clone();
+        let mut expected = 0..0;
+        for (index, (glue, (good, bad))) in form.iter().enumerate() {
+            text.push_str(glue);
+            right.push_str(glue);
+            let good = choices[index].get(good);
+            right.push_str(good);
+            let part = if index == broken { choices[5].get(bad) } else { good };
+            if index == broken {
+                expected = text.len()..text.len() + part.len();
+            }
+            text.push_str(part);
+        }
+        let rest = &";blocked"[..after * 8];
+        let read = format!("{right}{rest}").parse::<Limits>();
+        prop_assume!(read.is_ok()); // a burst may take too long to refill, an offset be too late
+        text.push_str(rest);
+        let error = text.parse::<Limits>().unwrap_err();
+        assert_eq!(error.span(), Some(expected), "{text}: {error}");
     }
 
     /// A period that is a whole number of units reads the same in each of them.
@@ -137,8 +296,12 @@ proptest! {
             Ok(0) => Err(InvalidLimit::ZeroPeriod),
             Ok(ns) => Ok(Duration::from_nanos(ns)),
         };
-        let read = format!("1/{factor}{name}").parse::<TokenBucket>();
-        assert_eq!(read.map(|limit| limit.period()), expected);
+        let text = format!("1/{factor}{name}");
+        let read = text.parse::<TokenBucket>();
+        assert_eq!(read.map(|limit| limit.period()).map_err(InvalidLimit::without_span), expected);
+        if let Err(error) = read {
+            assert_eq!(error.span(), Some(2..text.len()));
+        }
     }
 
     #[test]
@@ -149,12 +312,14 @@ proptest! {
 
     #[test]
     fn no_change_of_one_letter_panics(
-        bucket in any_bucket(),
+        bucket in any_tier(),
         fixed in fixed_window(),
+        limits in prop::collection::vec(any_limit(), 1..=4),
         place in any::<prop::sample::Index>(),
         letter in any::<char>(),
     ) {
-        for text in [bucket.to_string(), fixed.to_string()] {
+        let limits = Limits::new(limits).unwrap();
+        for text in [bucket.to_string(), fixed.to_string(), limits.to_string()] {
             let mut letters: Vec<char> = text.chars().collect();
             let place = place.index(letters.len());
             letters[place] = letter;

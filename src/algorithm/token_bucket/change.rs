@@ -11,6 +11,8 @@ impl TokenBucket {
             Carry::Tokens => self.keeping_tokens(now_ns, tat_ns, old),
             Carry::Debt => tat_ns,
             Carry::Full => tat_ns.min(now_ns),
+            // A bucket that does not count is never empty.
+            Carry::Empty if !self.is_finite() => tat_ns,
             Carry::Empty => self.empty_at(now_ns),
         }
     }
@@ -24,11 +26,14 @@ impl TokenBucket {
 
     /// The TAT that leaves as many tokens as `tat_ns` leaves in `old`, or a full bucket if this one holds fewer. A bucket
     /// that was full stays full. Debts beyond this bucket's reach are cut to it: 5 s beyond a burst of 1000/s would be
-    /// 16 days of 10/h.
+    /// 16 days of 10/h. To or from a bucket that is unlimited or blocked, the state stays as it is.
     fn keeping_tokens(&self, now_ns: u64, tat_ns: u64, old: &Self) -> u64 {
         let same =
             self.rate == old.rate && self.burst == old.burst && self.max_wait_ns == old.max_wait_ns;
-        if tat_ns <= now_ns || same {
+        // Neither of the two writes, so what a key owed before is still owed afterwards: nobody is forgiven by being
+        // blocked and unblocked.
+        let comparable = self.is_finite() && old.is_finite();
+        if tat_ns <= now_ns || same || !comparable {
             return tat_ns;
         }
         // What is owed in the old bucket, in units of 1/P tokens.

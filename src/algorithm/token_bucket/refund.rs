@@ -32,6 +32,9 @@ impl From<&Receipt> for Charge {
 impl TokenBucket {
     #[inline(never)]
     pub(super) fn refund(&self, now_ns: u64, tat: &mut u64, cost: u64, charge: Charge) -> Step {
+        if !self.is_finite() {
+            return self.extreme(now_ns, *tat, 0, 0, false);
+        }
         let cost = cost.min(charge.tokens);
         let new_ns = if cost == 0 {
             *tat

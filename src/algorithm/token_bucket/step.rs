@@ -94,6 +94,10 @@ impl Algorithm for TokenBucket {
         step_under(newer.as_ref().unwrap_or(self), now, found, request)
     }
 
+    fn is_stateless(&self) -> bool {
+        !self.is_finite()
+    }
+
     fn adopted(&self, found: &StateBytes) -> Result<Option<Self>, StoreError> {
         self.newer_than_this(found)
     }
@@ -142,7 +146,7 @@ impl TokenBucket {
                 }
             }
         }
-        self.refuse(now_ns, *tat)
+        self.refuse(now_ns, *tat, cost)
     }
 
     /// Every other way of taking: peeks, partial grants, reservations, charges.
@@ -155,6 +159,10 @@ impl TokenBucket {
         at_least: u64,
         max_wait: Duration,
     ) -> Step {
+        if !self.is_finite() {
+            let is_charge = at_least == 0 && max_wait == Duration::MAX;
+            return self.extreme(now_ns, *tat, cost, at_least, is_charge);
+        }
         let base = self.base(now_ns, *tat);
         if cost == 0 {
             return Step::unchanged(self.decision(Outcome::Allowed, now_ns, base));
@@ -289,10 +297,15 @@ impl TokenBucket {
         Step::write(decision.with_receipt(receipt), keep)
     }
 
-    /// Refuses what can never pass: more than the bucket holds, or past the end of time.
+    /// Refuses what can never pass: more than the bucket holds, or past the end of time. Also where a bucket that does not count
+    /// is recognised.
     #[cold]
     #[inline(never)]
-    fn refuse(&self, now_ns: u64, tat_ns: u64) -> Step {
+    fn refuse(&self, now_ns: u64, tat_ns: u64, cost: u64) -> Step {
+        if !self.is_finite() {
+            // Whatever else is asked was answered before it came here: this is a plain take.
+            return self.extreme(now_ns, tat_ns, cost, cost, false);
+        }
         let base = self.base(now_ns, tat_ns);
         Step::unchanged(self.decision(Outcome::TooLarge, now_ns, base))
     }

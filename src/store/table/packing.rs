@@ -14,7 +14,7 @@
 
 use core::time::Duration;
 
-use crate::algorithm::{Algorithm, Step, WindowState};
+use crate::algorithm::{Algorithm, Misfit, Step, WindowState};
 use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
@@ -184,7 +184,28 @@ impl SlotState for u128 {
         algorithm
             .in_ticks(TICK_NS, MOST)
             .map(drop)
-            .ok_or(InvalidLimit::DoesNotFitStore)
+            .map_err(|misfit| InvalidLimit::DoesNotFitStore {
+                bound: bound(misfit),
+            })
+    }
+}
+
+/// What a `TableStore` asks of a window.
+const fn bound(misfit: Misfit) -> &'static str {
+    match misfit {
+        Misfit::Window => {
+            "in a `TableStore`, a window must be a whole number of milliseconds; a `DashStore` takes any"
+        }
+        Misfit::Offset => {
+            "in a `TableStore`, a window's offset must be a whole number of milliseconds; a `DashStore` takes any"
+        }
+        Misfit::Limit => {
+            const { assert!(MOST == 524_287) };
+            "in a `TableStore`, a window's limit must be at most 524287; a `DashStore` takes any"
+        }
+        Misfit::Algorithm => {
+            "of 128-bit states, a `TableStore` holds only those of `SlidingWindow` and `FixedWindow`; a `DashStore` holds any"
+        }
     }
 }
 
@@ -248,8 +269,10 @@ fn in_nanos(decision: Decision, since_tick_ns: u64) -> Decision {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use alloc::string::ToString as _;
+
     use super::*;
-    use crate::algorithm::{FixedWindow, SlidingWindow};
+    use crate::algorithm::{AnyAlgorithm, FixedWindow, SlidingWindow};
 
     #[test]
     fn packing_is_lossless() {
@@ -274,14 +297,31 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let accepts = <u128 as SlotState>::accepts::<SlidingWindow>;
         assert_eq!(accepts(&SlidingWindow::per_second(MOST)), Ok(()));
-        let refused = Err(InvalidLimit::DoesNotFitStore);
-        assert_eq!(accepts(&SlidingWindow::per_second(MOST + 1)), refused);
+        let refusal = |result: Result<(), InvalidLimit>| result.unwrap_err().to_string();
         assert_eq!(
-            accepts(&SlidingWindow::per(5, Duration::from_micros(1_500))),
-            refused
+            refusal(accepts(&SlidingWindow::per_second(MOST + 1))),
+            "the limit does not fit the store: in a `TableStore`, a window's limit must be at most 524287; a `DashStore` \
+             takes any"
+        );
+        assert_eq!(
+            refusal(accepts(&SlidingWindow::per(
+                5,
+                Duration::from_micros(1_500)
+            ))),
+            "the limit does not fit the store: in a `TableStore`, a window must be a whole number of milliseconds; a \
+             `DashStore` takes any"
         );
         let shifted = FixedWindow::per_second(1).with_offset(Duration::from_micros(1));
-        assert_eq!(<u128 as SlotState>::accepts(&shifted), refused);
+        assert_eq!(
+            refusal(<u128 as SlotState>::accepts(&shifted)),
+            "the limit does not fit the store: in a `TableStore`, a window's offset must be a whole number of \
+             milliseconds; a `DashStore` takes any"
+        );
+        assert_eq!(
+            refusal(<u128 as SlotState>::accepts(&AnyAlgorithm::from(shifted))),
+            "the limit does not fit the store: of 128-bit states, a `TableStore` holds only those of `SlidingWindow` and \
+             `FixedWindow`; a `DashStore` holds any"
+        );
 
         let late = Timestamp::from_nanos(u64::MAX);
         let step = u128::step_packed(&SlidingWindow::per_second(1), late, &mut 0, &Request::ONE);
