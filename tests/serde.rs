@@ -1,7 +1,7 @@
 //! Limits in serde formats are the same text as `Display` and `FromStr`.
 #![cfg(feature = "serde")]
 
-use ratekeeper::{AnyAlgorithm, FixedWindow, SlidingLog, SlidingWindow, TokenBucket};
+use ratekeeper::{All, AnyAlgorithm, FixedWindow, Limits, SlidingLog, SlidingWindow, TokenBucket};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -34,6 +34,19 @@ fn every_limit_is_its_text() {
         AnyAlgorithm::from(SlidingWindow::per_second(1)),
         r#""sliding 1/s""#,
     );
+    round_trips(TokenBucket::UNLIMITED, r#""unlimited""#);
+    round_trips(
+        AnyAlgorithm::from(TokenBucket::BLOCKED.with_version(2)),
+        r#""blocked v2""#,
+    );
+    round_trips(
+        All([TokenBucket::per_second(10), TokenBucket::per_hour(1_000)]),
+        r#""10/s; 1000/h""#,
+    );
+    round_trips(
+        "10/s; sliding 1000/h".parse::<Limits>().unwrap(),
+        r#""10/s; sliding 1000/h""#,
+    );
 }
 
 #[test]
@@ -45,5 +58,8 @@ fn errors_show_an_example() {
     };
     assert!(wrong(r#""often""#).contains("100/min burst 20"));
     assert!(wrong("7").contains("100/min burst 20"));
-    assert!(wrong(r#""0/s""#).contains("tokens must be above 0"));
+    assert!(wrong(r#""0/s""#).contains("tokens must be above 0 (at byte 0)"));
+    assert!(wrong(r#""10 per minute""#).contains(r#"expected "/" after the number"#));
+    let two = serde_json::from_str::<All<[TokenBucket; 2]>>(r#""10/s""#).unwrap_err();
+    assert!(two.to_string().contains("expected 2 limits"));
 }

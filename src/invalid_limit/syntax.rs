@@ -199,11 +199,12 @@ impl fmt::Display for SyntaxError {
         match self.reason {
             Reason::Parameter(error) => f.write_str(error.message())?,
             Reason::Count { given, expected } => {
-                let s = if expected == 1 { "" } else { "s" };
-                write!(
-                    f,
-                    r#"not a limit: expected {expected} limit{s} with ";" between them, found {given}"#
-                )?;
+                let text = if expected == 1 {
+                    " limit"
+                } else {
+                    r#" limits with ";" between them"#
+                };
+                write!(f, "not a limit: expected {expected}{text}, found {given}")?;
             }
             other => write!(f, "not a limit: {}", other.message())?,
         }

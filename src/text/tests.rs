@@ -2,6 +2,7 @@ use alloc::string::{String, ToString as _};
 use core::fmt::Debug;
 
 use super::*;
+use crate::algorithm::{All, Limits};
 
 /// A wrong text with the wrong part in brackets, a part that would be right in its place, and the reason.
 type Wrong = (&'static str, &'static str, &'static str);
@@ -367,4 +368,97 @@ fn wrong_texts_name_the_part() {
         ("log 5/s [wait 1s]", "", ONLY_BUCKETS),
         ("[log unlimited]", "5/s", NOT_A_WINDOW),
     ]);
+}
+
+const SIDES: &str = r#"expected a limit on either side of ";", as in "10/s burst 20; 1000/h""#;
+const AT_MOST_FOUR: &str = "at most 4 limits are expected here";
+
+#[test]
+fn several_limits_both_ways() {
+    let (second, hour) = (
+        TokenBucket::per_second(10).with_burst(20),
+        TokenBucket::per_hour(1_000),
+    );
+    let pair = All([second, hour]);
+    assert_eq!("10/s burst 20; 1000/h".parse(), Ok(pair));
+    assert_eq!(" 10/s:20;1_000/h ".parse(), Ok(pair));
+    assert_eq!(pair.to_string(), "10/s burst 20; 1000/h");
+    assert_eq!(All([hour]).to_string(), "1000/h");
+    assert_eq!("1000/h".parse(), Ok(All([hour])));
+    let windows = All([SlidingWindow::per_second(1), SlidingWindow::per_day(9)]);
+    assert_eq!(windows.to_string(), "sliding 1/s; sliding 9/day");
+    assert_eq!("1/s; sliding 9/day".parse(), Ok(windows));
+
+    let limits: Limits = "10/s burst 20; fixed 9/week anchored;blocked v3;sliding 1/s"
+        .parse()
+        .unwrap();
+    assert_eq!(limits.len(), 4);
+    assert_eq!(
+        limits.to_string(),
+        "10/s burst 20; fixed 9/week anchored; blocked v3; sliding 1/s"
+    );
+    assert_eq!(limits.to_string().parse(), Ok(limits));
+    let one: Limits = "1000/h".parse().unwrap();
+    assert_eq!((one.len(), one.iter().next()), (1, Some(&hour.into())));
+    assert_ne!(Ok(one), "1000/h; 1000/h".parse());
+    assert_eq!(Limits::new(limits.iter().copied()), Ok(limits));
+    let five = [AnyAlgorithm::from(hour); 5];
+    assert_eq!(Limits::try_from(&five[..]), Err(InvalidLimit::NotOneToFour));
+    assert_eq!(
+        Limits::try_from(&five[..0]),
+        Err(InvalidLimit::NotOneToFour)
+    );
+    assert_eq!(
+        Limits::try_from(&five[1..]).map(|limits| limits.len()),
+        Ok(4)
+    );
+}
+
+#[test]
+fn of_several_limits_the_wrong_one_is_marked() {
+    check::<Limits>(&[
+        ("[]", "10/s", LIMIT),
+        ("10/s[;]", "", SIDES),
+        ("10/s[;] ", "", SIDES),
+        ("[;]10/s", "", SIDES),
+        (" [;] 10/s", "", SIDES),
+        ("10/s;[;] 5/h", "", SIDES),
+        ("10/s; 1000[ per ]hour; 5/day", "/", SLASH),
+        ("10/s; 1000/h [brust]", "burst 5", UNKNOWN),
+        ("10/s;5/s [5/h]", ";5/h", SECOND),
+        ("10/s; [log] 5/h", "sliding", NO_SIZE),
+        ("10/s; sliding 5/h [v2]", "", VERSIONS),
+        ("1/s; 2/s; 3/s; 4/s[; 5/s]", "", AT_MOST_FOUR),
+        ("1/s; 2/s; 3/s; 4/s[; 5/s; x;]", "", AT_MOST_FOUR),
+        ("1/s; 2/s; 3/s; 4/s[;]", "", AT_MOST_FOUR),
+    ]);
+    check::<All<[TokenBucket; 2]>>(&[
+        (
+            "10/s[]",
+            ";5/h",
+            r#"expected 2 limits with ";" between them, found 1"#,
+        ),
+        (
+            "10/s[] ",
+            "; 5/h",
+            r#"expected 2 limits with ";" between them, found 1"#,
+        ),
+        (
+            "10/s; 5/h[; 5/day]",
+            "",
+            r#"expected 2 limits with ";" between them, found 3"#,
+        ),
+        (
+            "10/s; [sliding] 5/h",
+            "",
+            r#"a token bucket is expected here, and nothing before its rate, as in "100/min burst 20""#,
+        ),
+    ]);
+    check::<All<[SlidingLog; 1]>>(&[("5/s[; 5/h]", "", "expected 1 limit, found 2")]);
+    let zero = "10/s; 0/h".parse::<Limits>().unwrap_err();
+    assert_eq!(
+        (zero.span(), zero.without_span()),
+        (Some(6..7), InvalidLimit::ZeroTokens)
+    );
+    assert_eq!(zero.to_string(), "tokens must be above 0 (at byte 6)");
 }

@@ -58,11 +58,11 @@ impl TokenBucket {
     /// owed before stays and is said by `reset_after`, so that blocking a key and unblocking it forgives nothing.
     ///
     /// ```
-    /// use ratekeeper::{Limiter, Outcome, Timestamp, TokenBucket};
+    /// use ratekeeper::{Limiter, Outcome, Request, Timestamp, TokenBucket};
     ///
     /// let limiter = Limiter::new(TokenBucket::BLOCKED);
     /// assert_eq!(limiter.check_at(Timestamp::ZERO).outcome(), Outcome::TooLarge);
-    /// assert_eq!(limiter.peek_at(Timestamp::ZERO).remaining(), 0);
+    /// assert_eq!(limiter.apply_at(Request::PEEK, Timestamp::ZERO).remaining(), 0);
     /// ```
     pub const BLOCKED: Self = Self::of_extent(Extent::Blocked);
 
