@@ -20,14 +20,14 @@ use crate::time::Timestamp;
 ///
 #[cfg_attr(feature = "std", doc = "```")]
 #[cfg_attr(not(feature = "std"), doc = "```ignore")]
-/// use ratekeeper::{Limiter, Limits, Timestamp};
+/// use ratekeeper::{Limiter, Limits, Request, Timestamp};
 ///
 /// let limits: Limits = "10/s burst 2; fixed 1000/day".parse()?;
 /// assert_eq!(limits.len(), 2);
 /// assert_eq!(limits.to_string(), "10/s burst 2; fixed 1000/day");
 ///
 /// let limiter = Limiter::new(limits);
-/// let decision = limiter.check_n_at(3, Timestamp::ZERO);
+/// let decision = limiter.apply_at(Request::take(3), Timestamp::ZERO);
 /// assert_eq!((decision.is_allowed(), decision.index()), (false, 0));
 /// # Ok::<(), ratekeeper::InvalidLimit>(())
 /// ```

@@ -41,10 +41,10 @@ impl TokenBucket {
     /// What another limit left on a key stays there and is said by `reset_after`, which is zero otherwise.
     ///
     /// ```
-    /// use ratekeeper::{Limiter, Timestamp, TokenBucket};
+    /// use ratekeeper::{Limiter, Request, Timestamp, TokenBucket};
     ///
     /// let limiter = Limiter::new("unlimited".parse::<TokenBucket>()?);
-    /// let decision = limiter.check_n_at(1_000_000, Timestamp::ZERO);
+    /// let decision = limiter.apply_at(Request::take(1_000_000), Timestamp::ZERO);
     /// assert!(decision.is_allowed());
     /// assert_eq!(decision.remaining(), 999_999_999_999_999);
     /// # Ok::<(), ratekeeper::InvalidLimit>(())
