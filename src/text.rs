@@ -42,8 +42,11 @@ use self::parse::{Amount, Extreme, Kind, Parsed};
 use crate::algorithm::{AnyAlgorithm, FixedWindow, SlidingLog, SlidingWindow, TokenBucket};
 use crate::invalid_limit::{InvalidLimit, Reason, SyntaxError};
 
-/// `"10/s"`, `"100/min burst 20"`, `"100/min:20"`, `"3/90s wait 2min"`, `"100/min burst 20 v2"`, `"unlimited"`,
+/// `"10/s"`, `"100/min burst 20"`, `"100/min:20"`, `"20/5m"`, `"3/90s wait 2min"`, `"100/min burst 20 v2"`, `"unlimited"`,
 /// `"blocked"`.
+///
+/// Units are `ns`, `us`, `ms` (the millisecond), `s`, `min` (or `m`), `h`, `day` (24 hours) and `week`; digits may be grouped
+/// as in `1_000/s`. [`InvalidLimit::span`] tells which part of a text is wrong.
 impl FromStr for TokenBucket {
     type Err = InvalidLimit;
 

@@ -22,7 +22,8 @@ use crate::time::Timestamp;
 /// # Ok::<(), ratekeeper::InvalidLimit>(())
 /// ```
 ///
-/// [`SlidingLog`](crate::SlidingLog) is not among them: its state has no fixed size.
+/// [`SlidingLog`](crate::SlidingLog) is not among them: its state has no fixed size. For several limits in one text there is
+/// [`Limits`](crate::Limits).
 ///
 /// A limiter's keys keep to its algorithm: a call under another one, or under a window of another length, is
 /// [`Unsupported`](crate::Outcome::Unsupported).

@@ -15,11 +15,16 @@ use super::InvalidLimit;
 ///
 /// let text = "10 per minute";
 /// let error = text.parse::<TokenBucket>().unwrap_err();
-/// let wrong = error.span().unwrap_or(0..text.len());
-/// let (before, part) = (text[..wrong.start].chars(), text[wrong].chars());
-/// let underlined = format!("{text}\n{}{}", before.map(|_| ' ').collect::<String>(), part.map(|_| '^').collect::<String>());
-/// assert_eq!(underlined, "10 per minute\n  ^^^^^");
-/// assert_eq!(error.to_string(), r#"not a limit: expected "/" after the number, as in "10/min" (bytes 2 to 7)"#);
+/// assert_eq!(
+///     error.to_string(),
+///     r#"not a limit: expected "/" after the number, as in "10/min" (bytes 2 to 7)"#
+/// );
+///
+/// let span = error.span().unwrap_or_default();
+/// let before = text[..span.start].chars().count();
+/// let wrong = text[span].chars().count().max(1);
+/// let underline = format!("{}{}", " ".repeat(before), "^".repeat(wrong));
+/// assert_eq!(format!("{text}\n{underline}"), "10 per minute\n  ^^^^^");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SyntaxError {
