@@ -62,6 +62,7 @@ where
     type Err = InvalidLimit;
 
     fn from_str(text: &str) -> Result<Self, InvalidLimit> {
+        const { assert!(0 < N, "All takes one to four limits") };
         let count = |number: usize| u8::try_from(number).unwrap_or(u8::MAX);
         let wrong_count = |given| Reason::Count {
             given: count(given),
