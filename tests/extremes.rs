@@ -29,8 +29,11 @@ fn said(decision: &Decision) -> Answer {
     )
 }
 
-/// Requests, and what each of the two says: whether it is allowed, what is granted, what a charge had no room for.
-fn requests() -> Vec<(Request, (bool, u64, u64), (bool, u64, u64))> {
+/// Whether a request is allowed, what is granted, what a charge had no room for.
+type Short = (bool, u64, u64);
+
+/// Requests, and what `UNLIMITED` and `BLOCKED` say to each.
+fn requests() -> Vec<(Request, Short, Short)> {
     let old = || Receipt::new(5, NOW.as_nanos() + 1_000_000_000);
     let wait = Duration::from_secs(5);
     vec![
@@ -65,7 +68,7 @@ fn requests() -> Vec<(Request, (bool, u64, u64), (bool, u64, u64))> {
     ]
 }
 
-fn expected(remaining: u64, (allowed, granted, uncharged): (bool, u64, u64)) -> Answer {
+fn expected(remaining: u64, (allowed, granted, uncharged): Short) -> Answer {
     let outcome = if allowed {
         Outcome::Allowed
     } else {

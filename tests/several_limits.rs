@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use ratekeeper::store::StateBytes;
+use ratekeeper::store::{ErrorKind, StateBytes};
 use ratekeeper::{
     Algorithm, All, AnyAlgorithm, KeyedLimiter, Limiter, Limits, Outcome, Request, Timestamp,
 };
@@ -153,4 +153,12 @@ fn a_state_leaves_the_process_like_that_of_an_array() {
     assert_eq!(bytes.decode(&limits).unwrap(), of_limits);
     let three: Limits = "1/s; 2/s; 3/s".parse().unwrap();
     assert!(bytes.decode(&three).is_err());
+}
+
+/// The newest version of a limit decides for its key, and so would for its neighbours: shared stores refuse it among others.
+#[test]
+fn a_version_among_others_has_no_value() {
+    let limits: Limits = "1/s v2; 2/min".parse().unwrap();
+    let error = StateBytes::encode(&limits, &[0; 4]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
 }

@@ -35,7 +35,8 @@ use crate::time::Timestamp;
 /// The state is 64 bytes under a lock, however many limits there are; to be shared between threads it needs the feature
 /// `std`. Two sets of limits are equal when they have the same limits in the same order.
 ///
-/// `log` is none of them, since its state has no fixed size.
+/// `log` is none of them, since its state has no fixed size. A bucket with a version may be one in this process, where the
+/// version says nothing; shared stores refuse it among others, for which it would decide as well.
 ///
 /// # Bounds
 /// Those of each limit. A key may go on under limits of other numbers; the algorithms, the windows' lengths and the order must
