@@ -8,7 +8,7 @@
 //! # Speed
 //! Their internal burst is 0. Every take begins by comparing its cost with the burst, which an ordinary bucket needs in any
 //! case; here it fails and leads to the cold refusal, and only there (and on the paths that are never folded into a caller)
-//! the flag is read. A check of an ordinary bucket does not contain one instruction more.
+//! the flag is read. An ordinary bucket's check runs the instructions it would run without them.
 
 use core::time::Duration;
 
