@@ -4,6 +4,7 @@
 #[cfg(feature = "std")]
 mod instant;
 mod manual;
+mod monotonic;
 #[cfg(feature = "quanta")]
 mod quanta;
 mod std_clock;
@@ -13,6 +14,7 @@ mod tokio;
 mod unix;
 
 pub use self::manual::ManualClock;
+pub use self::monotonic::Monotonic;
 #[cfg(feature = "quanta")]
 pub use self::quanta::QuantaClock;
 pub use self::std_clock::StdClock;

@@ -110,7 +110,7 @@ pub use crate::clock::QuantaClock;
 pub use crate::clock::TokioClock;
 #[cfg(feature = "std")]
 pub use crate::clock::UnixClock;
-pub use crate::clock::{Clock, ManualClock, StdClock};
+pub use crate::clock::{Clock, ManualClock, Monotonic, StdClock};
 pub use crate::decision::{Decision, Denied, Outcome, Report};
 pub use crate::invalid_limit::{InvalidLimit, SyntaxError};
 pub use crate::ip::IpKey;

@@ -1,5 +1,8 @@
 //! The only file that names a source of atomics or locks.
 
+#[cfg(all(test, loom))]
+pub(crate) mod play;
+
 #[cfg(target_has_atomic = "64")]
 pub(crate) use core::sync::atomic::AtomicU64;
 pub(crate) use core::sync::atomic::Ordering;
@@ -12,6 +15,39 @@ pub(crate) use portable_atomic::AtomicU128;
 pub(crate) use loom::sync::atomic::AtomicU64 as AtomicSlot;
 #[cfg(not(all(test, loom)))]
 pub(crate) use portable_atomic::AtomicU128 as AtomicSlot;
+
+/// What files with a loom model beside them share between threads: there, loom's own, so that the model
+/// plays every order of the accesses.
+#[cfg(not(all(test, loom)))]
+pub(crate) mod modelled {
+    #[cfg(feature = "std")]
+    pub(crate) use std::sync::Mutex;
+
+    pub(crate) use super::AtomicU64;
+    #[cfg(feature = "std")]
+    pub(crate) use core::sync::atomic::fence;
+    #[cfg(feature = "std")]
+    pub(crate) use portable_atomic::AtomicI64;
+}
+#[cfg(all(test, loom))]
+pub(crate) mod modelled {
+    pub(crate) use loom::sync::Mutex;
+    pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64, fence};
+}
+
+/// A `const fn`; not `const` under loom, whose atomics are not made in constants.
+macro_rules! const_unless_modelled {
+    ($(#[$attribute:meta])* $visibility:vis const fn $($rest:tt)*) => {
+        #[cfg(not(all(test, loom)))]
+        $(#[$attribute])*
+        $visibility const fn $($rest)*
+
+        #[cfg(all(test, loom))]
+        $(#[$attribute])*
+        $visibility fn $($rest)*
+    };
+}
+pub(crate) use const_unless_modelled;
 
 /// Exclusive access to a value.
 ///
