@@ -25,11 +25,36 @@ pub use self::unix::UnixClock;
 
 use crate::time::Timestamp;
 
-/// A source of time.
+/// A source of time that does not run back.
 ///
-/// It should not run backwards. If it does, no limit locks a client out: a key then waits at most one
-/// refill (see each algorithm's bounds).
+/// # Contract
+/// No reading is less than one that ended before it began, whichever threads of the process took them. A
+/// clock may stand still, and it may jump forwards: what it jumps is refilled.
 ///
+/// | clock | keeps the contract |
+/// |---|---|
+/// | [`StdClock`], `TokioClock` | as [`Instant`](https://doc.rust-lang.org/std/time/struct.Instant.html) does, which they show |
+/// | `UnixClock` | by running at half speed after the wall clock was set back |
+/// | [`Monotonic`] around a clock of your own | by standing still for small steps back, and going on from where it was after larger ones |
+/// | `QuantaClock` | if the CPU's counters agree; `Monotonic<QuantaClock>` in any case |
+/// | [`ManualClock`] | unless it is [`set`](ManualClock::set) back |
+///
+/// # When time runs back nevertheless
+/// Instants given to [`check_at`](crate::Limiter::check_at) may be older than those before, a test may set
+/// its clock back, and the clocks of several machines differ. A state ahead of the caller is then a debt
+/// like any other: waits are longer by up to the difference. And if no instant is further than `Δ` from
+/// another one given at the same time, then of a bucket of `B` tokens, one of which takes `T` to come, at
+/// most
+///
+/// ```text
+/// B + (W + Δ)/T
+/// ```
+///
+/// tokens are taken in any time `W`, one more if `T` is not a whole number of nanoseconds. `Δ` counts once,
+/// not with every reading. If clocks drift apart, the time from the first reading to the largest one stands
+/// for `W + Δ`. Windows and logs keep the bound of their window `W` in every real `W − Δ`.
+///
+/// # Example
 /// ```
 /// use ratekeeper::{Clock, Limiter, Timestamp, TokenBucket};
 ///

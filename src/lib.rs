@@ -24,7 +24,8 @@
 //!   [`Algorithm`] of your own. Each page states its worst case.
 //! * **What to ask**: [`Request`] (costs, partial grants, reservations, refunds), and the complete answer,
 //!   [`Decision`].
-//! * **What time it is**: [`Clock`], [`StdClock`] by default; in tests, [`ManualClock`].
+//! * **What time it is**: [`Clock`], [`StdClock`] by default; in tests, [`ManualClock`]; around a clock of your own that
+//!   may run back, [`Monotonic`].
 //! * **What to tell the client**: [`headers`], [`Denied`].
 //!
 //! # Rules that hold everywhere

@@ -49,7 +49,7 @@ impl ManualClock {
         }
     }
 
-    /// Sets the clock, forwards or backwards.
+    /// Sets the clock, forwards or backwards. What holds after a step back is on [`Clock`]'s page.
     pub fn set(&self, now: Timestamp) {
         // Release, paired with the Acquire in `now`, as in `advance`.
         self.now_ns.store(now.as_nanos(), Ordering::Release);

@@ -50,6 +50,10 @@ pub struct Monotonic<C> {
 
 impl<C> Monotonic<C> {
     /// The largest step back that is waited out, 1 s.
+    ///
+    /// Were smaller ones made up for, they would add up: two counters 0.5 s apart, read in turn every
+    /// millisecond, would make 25,050 s of 100 s. So differences between sources of one clock must stay
+    /// below this.
     pub const TOLERANCE: Duration = Duration::from_secs(1);
 
     const_unless_modelled! {
@@ -122,9 +126,9 @@ impl<C> Monotonic<C> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use alloc::vec::Vec;
     use core::sync::atomic::AtomicBool;
     use std::thread;
-    use std::vec::Vec;
 
     use proptest::prelude::*;
 

@@ -6,7 +6,8 @@ use crate::time::Timestamp;
 /// Reads the CPU's time stamp counter where it is usable, the operating system's clock elsewhere.
 ///
 /// About half the price of [`StdClock`](crate::StdClock), but counters that disagree between cores or
-/// drift have caused trouble; measure on the machines you run on. Creating the first one in a process
+/// drift have caused trouble; measure on the machines you run on. Where they disagree, time may run back
+/// from one thread to the next, unless [`Monotonic`](crate::Monotonic) is put around it. Creating the first one in a process
 /// calibrates it, which takes up to 200 ms.
 ///
 /// Each clock counts from its own creation; clones share that epoch.

@@ -1,8 +1,8 @@
 //! What [`UnixClock`](crate::UnixClock) promises, on virtual time.
 
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::time::Duration;
-use std::vec::Vec;
 
 use proptest::prelude::*;
 
@@ -137,34 +137,28 @@ impl Judge {
         self.leads.push((m_ns, clock.wall_ns.get() - m_ns));
     }
 
-    fn judge(&mut self, m_ns: i64, shown_ns: i64) -> Result<(), TestCaseError> {
-        let leads = || self.leads.iter().copied();
-        let largest = leads().map(|(_, lead)| lead).max().unwrap();
-        prop_assert!(shown_ns <= m_ns + largest, "above the largest lead seen");
+    /// What the wall clock's lead has been since then: at that instant, and after each later move.
+    fn leads_since(&self, from_ns: i64) -> impl Iterator<Item = i64> {
+        let later = self.leads.partition_point(|(at, _)| *at <= from_ns);
+        let leads = &self.leads[later.saturating_sub(1)..];
+        leads.iter().map(|(_, lead)| *lead)
+    }
 
-        // The leads that the wall clock has had in the last millisecond: that at its beginning, and later ones.
-        let recent = |(at, _): &(i64, i64)| *at > m_ns - HOLDS_NS;
-        let first = leads().take_while(|lead| !recent(lead)).last();
-        let lately = || first.into_iter().chain(leads().filter(recent));
-        let least = lately().map(|(_, lead)| lead).min().unwrap();
+    fn judge(&mut self, m_ns: i64, shown_ns: i64) -> Result<(), TestCaseError> {
+        let largest = self.leads_since(i64::MIN).max().unwrap();
+        prop_assert!(shown_ns <= m_ns + largest, "above the largest lead seen");
+        let least = self.leads_since(m_ns - HOLDS_NS).min().unwrap();
         prop_assert!(
             shown_ns >= m_ns + least,
             "a wall clock ahead is not followed"
         );
-
         if let Some((before_ns, then_ns)) = self.last {
             let passed = m_ns - before_ns;
             prop_assert!(shown_ns >= then_ns, "back");
             prop_assert!(2 * (shown_ns - then_ns) >= passed - 2, "below half speed");
-            // What is ahead of the wall clock waits for it.
-            let most = leads()
-                .filter(|(at, _)| *at > before_ns - HOLDS_NS)
-                .chain(leads().filter(|(at, _)| *at <= before_ns - HOLDS_NS).last())
-                .map(|(_, lead)| m_ns + lead)
-                .max()
-                .unwrap();
+            let wall_ns = m_ns + self.leads_since(before_ns - HOLDS_NS).max().unwrap();
             prop_assert!(
-                shown_ns <= most.max(then_ns + (passed + 2) / 2),
+                shown_ns <= wall_ns.max(then_ns + (passed + 2) / 2),
                 "ahead of the wall clock, and faster than half speed"
             );
         }

@@ -8,12 +8,13 @@ use core::panic::PanicInfo;
 use core::time::Duration;
 
 use ratekeeper::{
-    All, Limiter, ManualClock, SliceLog, SlidingLog, SlidingWindow, Timestamp, TokenBucket,
+    All, Limiter, ManualClock, Monotonic, SliceLog, SlidingLog, SlidingWindow, Timestamp,
+    TokenBucket,
 };
 
 static CLOCK: ManualClock = ManualClock::new();
-static BUCKET: Limiter<TokenBucket, &ManualClock> =
-    Limiter::with_clock(TokenBucket::per_second(3), &CLOCK);
+static BUCKET: Limiter<TokenBucket, Monotonic<&ManualClock>> =
+    Limiter::with_clock(TokenBucket::per_second(3), Monotonic::new(&CLOCK));
 static WINDOW: Limiter<SlidingWindow> = Limiter::new(SlidingWindow::per_second(3));
 static PAIR: Limiter<All<[TokenBucket; 2]>> =
     Limiter::new(All([TokenBucket::per_second(9), TokenBucket::per_hour(3)]));
