@@ -108,6 +108,7 @@ impl TokenBucket {
     }
 
     /// The whole step of a bucket that does not count. A refund is a peek: neither has anything to give back.
+    #[inline]
     pub(super) fn extreme(
         &self,
         now_ns: u64,
