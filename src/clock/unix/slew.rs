@@ -7,6 +7,10 @@ use crate::sync::modelled::{AtomicI64, AtomicU64, Mutex, fence};
 use crate::sync::{Ordering, const_unless_modelled};
 
 /// A line under a sequence lock: readings write nothing and wait for nobody, unless the line is over.
+///
+/// A line is taken only at instants before its `next_ns`, and replaced only at later ones. So nobody prolongs
+/// an old line beyond the instant at which the new one leaves it, in whatever order a CPU reads its counter
+/// and its memory.
 #[derive(Debug)]
 pub(super) struct Slew {
     /// Odd while the line is being replaced.
@@ -47,10 +51,6 @@ impl Slew {
     /// The line, if it still held at `m_ns`, which was read before.
     #[inline]
     fn line_at(&self, m_ns: i64) -> Option<Line> {
-        // Pairs with the fence in `replace`. A thread whose clock shows more than the replacing thread's
-        // did finds `seq` odd or newer, and so never prolongs the old line beyond the point where the new
-        // one leaves it.
-        fence(Ordering::Acquire);
         let seq = self.seq.load(Ordering::Acquire);
         let line = self.line();
         // The words are read before `seq` is read again; see the stores in `replace`.
@@ -81,9 +81,10 @@ impl Slew {
         }
         let odd = self.seq.load(Ordering::Relaxed) | 1;
         self.seq.store(odd, Ordering::Relaxed);
-        // Not before everybody can see that `seq` is odd are the clocks read, and the line written.
-        fence(Ordering::SeqCst);
-        // The wall clock first: a pause in between makes the new line late, never early.
+        // Whoever sees one of the new words sees that `seq` is odd when it reads it again.
+        fence(Ordering::Release);
+        // Both clocks anew, since this thread may have waited long. The wall clock first: a pause in between
+        // makes the new line late, never early.
         let wall_ns = wall();
         let m_ns = monotonic();
         let line = self.line().follow(m_ns, wall_ns);
