@@ -66,6 +66,10 @@ where
         longest_debt_ns(&self.0, now, states)
     }
 
+    fn fingerprint(&self) -> u64 {
+        fingerprint_of(self.0.iter().map(Algorithm::fingerprint))
+    }
+
     fn state_kind(&self) -> StateKind {
         kind_of_all(&self.0)
     }
@@ -259,6 +263,10 @@ macro_rules! all_of_tuple {
                 [$(self.0.$index.debt_ns(now, &states.$index)),+].into_iter().max().unwrap_or(0)
             }
 
+            fn fingerprint(&self) -> u64 {
+                fingerprint_of([$(self.0.$index.fingerprint()),+])
+            }
+
             fn state_kind(&self) -> StateKind {
                 [$(self.0.$index.state_kind()),+].into_iter().fold(StateKind::of_tag(MIXED_TAG), StateKind::and)
             }
@@ -320,6 +328,16 @@ macro_rules! all_of_tuple {
 all_of_tuple!(2: A 0, B 1);
 all_of_tuple!(3: A 0, B 1, C 2);
 all_of_tuple!(4: A 0, B 1, C 2, D 3);
+
+/// Tells combinations from each other, if each of their members has a number that tells it from others.
+fn fingerprint_of(members: impl IntoIterator<Item = u64>) -> u64 {
+    let all = members
+        .into_iter()
+        .try_fold(StateKind::of_tag(MIXED_TAG), |all, member| {
+            (member != 0).then(|| all.and(StateKind::of_number(member)))
+        });
+    all.map_or(0, StateKind::number)
+}
 
 /// Steps every member and makes one answer of theirs.
 #[inline]

@@ -8,9 +8,10 @@ use core::pin::Pin;
 use super::async_store::AsyncStore;
 use super::batch::Item;
 use super::error::StoreError;
-use crate::algorithm::{Algorithm, TokenBucket};
+use crate::algorithm::{Algorithm, Carry, TokenBucket};
 use crate::decision::Decision;
-use crate::request::Request;
+use crate::invalid_limit::InvalidLimit;
+use crate::request::{Receipt, Request};
 
 /// Any [`AsyncStore`] behind one type, so that a configuration file can choose it. Each call costs an allocation.
 ///
@@ -46,6 +47,15 @@ trait Boxed<K: ?Sized, A>: Send + Sync {
     ) -> BoxFuture<'a, Result<Decision, StoreError>>;
     fn apply_batch<'a>(&'a self, items: &'a mut [Item<'_, K, A>]) -> BoxFuture<'a, ()>;
     fn forget<'a>(&'a self, key: &'a K, algorithm: &'a A) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn change<'a>(
+        &'a self,
+        key: &'a K,
+        limits: [&'a A; 2],
+        carry: Carry,
+    ) -> BoxFuture<'a, Result<Decision, StoreError>>;
+    fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit>;
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt);
+    fn fingerprint(&self, key: &K) -> u64;
 }
 
 impl<K: ?Sized + Sync, A: Algorithm, S: AsyncStore<K, A>> Boxed<K, A> for S {
@@ -64,6 +74,27 @@ impl<K: ?Sized + Sync, A: Algorithm, S: AsyncStore<K, A>> Boxed<K, A> for S {
 
     fn forget<'a>(&'a self, key: &'a K, algorithm: &'a A) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(self.forget_async(key, algorithm))
+    }
+
+    fn change<'a>(
+        &'a self,
+        key: &'a K,
+        [old, new]: [&'a A; 2],
+        carry: Carry,
+    ) -> BoxFuture<'a, Result<Decision, StoreError>> {
+        Box::pin(self.change_async(key, old, new, carry))
+    }
+
+    fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.accepts_async(algorithm)
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        AsyncStore::cancel(self, key, algorithm, receipt);
+    }
+
+    fn fingerprint(&self, key: &K) -> u64 {
+        self.fingerprint_of(key)
     }
 }
 
@@ -92,6 +123,28 @@ impl<K: ?Sized + Sync, A: Algorithm> AsyncStore<K, A> for DynStore<K, A> {
 
     async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
         self.store.forget(key, algorithm).await
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.store.change(key, [old, new], carry).await
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.store.accepts(algorithm)
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        self.store.cancel(key, algorithm, receipt);
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        self.store.fingerprint(key)
     }
 }
 

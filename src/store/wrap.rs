@@ -15,6 +15,7 @@ mod hashed_keys;
 mod leased;
 #[cfg(feature = "alloc")]
 mod part;
+mod passed_on;
 #[cfg(feature = "alloc")]
 mod sets;
 #[cfg(feature = "alloc")]

@@ -2,6 +2,8 @@
 
 mod batches;
 mod breaker;
+mod changes;
+mod corrupt;
 mod deadline;
 mod deny_cache;
 mod deny_cache_ends;
@@ -18,4 +20,5 @@ mod nesting;
 mod sharded;
 mod support;
 mod threads;
+mod two_limits;
 mod void_receipts;

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ratekeeper::store::{AsyncStore, ErrorKind, Item, Key, Store, StoreError};
-use ratekeeper::{Algorithm, Decision, Outcome, Receipt, Request, Timestamp, TokenBucket};
+use ratekeeper::{
+    Algorithm, Carry, Decision, InvalidLimit, Outcome, Receipt, Request, Timestamp, TokenBucket,
+};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
@@ -53,6 +55,29 @@ pub(crate) enum Call {
     Apply(Asked),
     Batch(Vec<Asked>),
     Forget(String),
+    Change {
+        key: String,
+        limits: [String; 2],
+        carry: Carry,
+    },
+    /// Nothing is heard of it.
+    Cancel(Asked),
+}
+
+pub(crate) fn changed<A: Algorithm>(key: &str, old: &A, new: &A, carry: Carry) -> Call {
+    Call::Change {
+        key: key.to_owned(),
+        limits: [old, new].map(|limit| format!("{limit:?}")),
+        carry,
+    }
+}
+
+pub(crate) fn cancelled<A: Algorithm>(key: &str, limit: &A, receipt: Receipt) -> Call {
+    Call::Cancel(asked(
+        key,
+        limit,
+        &Request::refund(receipt.charged(), receipt),
+    ))
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +99,8 @@ pub(crate) fn asked<A: Algorithm>(key: &str, limit: &A, request: &Request) -> As
 pub(crate) struct Script {
     answers: Mutex<VecDeque<Answer>>,
     calls: Mutex<Vec<Call>>,
+    /// The one limit that it does not accept.
+    refused: Mutex<Option<String>>,
 }
 
 impl Script {
@@ -97,6 +124,18 @@ impl Script {
         self.calls().len()
     }
 
+    pub(crate) fn refuse<A: Algorithm>(&self, limit: &A) {
+        *self.refused.lock().unwrap() = Some(format!("{limit:?}"));
+    }
+
+    fn accept<A: Algorithm>(&self, limit: &A) -> Result<(), InvalidLimit> {
+        let refused = self.refused.lock().unwrap();
+        match refused.as_ref().filter(|it| **it == format!("{limit:?}")) {
+            None => Ok(()),
+            Some(_) => Err(InvalidLimit::DoesNotFitStore),
+        }
+    }
+
     fn next(&self) -> Answer {
         let next = self.answers.lock().unwrap().pop_front();
         next.unwrap_or(Answer::Fresh)
@@ -105,6 +144,12 @@ impl Script {
     fn record(&self, call: Call) {
         self.calls.lock().unwrap().push(call);
     }
+}
+
+/// What a script's `fingerprint` is: the same in all of them.
+pub(crate) fn fingerprint(key: &str) -> u64 {
+    key.bytes()
+        .fold(1, |sum, byte| sum.wrapping_mul(257) + u64::from(byte))
 }
 
 fn text<K: Key + ?Sized>(key: &K) -> String {
@@ -193,6 +238,19 @@ impl<K: Key + ?Sized, A: Algorithm> Store<K, A> for Script {
         self.record(Call::Forget(text(key)));
         failure(&self.next())
     }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        self.record(changed(&text(key), old, new, carry));
+        said_now(self.next(), new, &Request::PEEK)
+    }
+
+    fn try_accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.accept(algorithm)
+    }
+
+    fn try_fingerprint(&self, key: &K) -> u64 {
+        fingerprint(&text(key))
+    }
 }
 
 impl<K: Key + ?Sized, A: Algorithm> AsyncStore<K, A> for Script {
@@ -219,6 +277,31 @@ impl<K: Key + ?Sized, A: Algorithm> AsyncStore<K, A> for Script {
         let answer = self.next();
         wait_for(&answer).await;
         failure(&answer)
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.record(changed(&text(key), old, new, carry));
+        let answer = self.next();
+        wait_for(&answer).await;
+        said_now(answer, new, &Request::PEEK)
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.accept(algorithm)
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        self.record(cancelled(&text(key), algorithm, receipt));
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        fingerprint(&text(key))
     }
 }
 
@@ -305,6 +388,43 @@ impl Mode {
         match self {
             Self::Blocking => store.forget(key, limit),
             Self::Async => block_on(store.forget_async(key, limit)),
+        }
+    }
+
+    pub(crate) fn change<A: Algorithm>(
+        self,
+        store: &(impl Store<str, A> + AsyncStore<str, A>),
+        key: &str,
+        [old, new]: [&A; 2],
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        match self {
+            Self::Blocking => store.try_change(key, old, new, carry),
+            Self::Async => block_on(store.change_async(key, old, new, carry)),
+        }
+    }
+
+    pub(crate) fn accepts<A: Algorithm>(
+        self,
+        store: &(impl Store<str, A> + AsyncStore<str, A>),
+        limit: &A,
+    ) -> Result<(), InvalidLimit> {
+        match self {
+            Self::Blocking => store.try_accepts(limit),
+            Self::Async => store.accepts_async(limit),
+        }
+    }
+
+    pub(crate) fn fingerprint<A: Algorithm>(
+        self,
+        store: &(impl Store<str, A> + AsyncStore<str, A>),
+        key: &str,
+        limit: &A,
+    ) -> u64 {
+        let _: &A = limit;
+        match self {
+            Self::Blocking => Store::<str, A>::try_fingerprint(store, key),
+            Self::Async => AsyncStore::<str, A>::fingerprint_of(store, key),
         }
     }
 }

@@ -5,14 +5,18 @@ mod circuit;
 use core::time::Duration;
 
 use self::circuit::Circuit;
-use crate::algorithm::Algorithm;
+use super::passed_on::passed_on;
+use crate::algorithm::{Algorithm, Carry};
 use crate::clock::{Clock, StdClock};
 use crate::decision::Decision;
-use crate::request::Request;
+use crate::invalid_limit::InvalidLimit;
+use crate::request::{Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
+use crate::store::memory::InProcess;
+use crate::time::Timestamp;
 
 /// Stops asking the store after a number of outages in a row, and then tries it once in a while.
 ///
@@ -50,7 +54,9 @@ use crate::store::error::StoreError;
 /// [`NotExecuted`](crate::store::ErrorKind::NotExecuted) while it is open. An outage is an error whose kind [is one](crate::store::ErrorKind::is_outage); every other
 /// answer, a denial as well as another kind of error, says that the store is alive; only
 /// [`Unsupported`](crate::store::ErrorKind::Unsupported) says nothing, for it takes no server to know that. A batch is one call: it is an
-/// outage if it brought an outage for some items and an answer for none. [`forget`](Store::forget) is a call like the others.
+/// outage if it brought an outage for some items and an answer for none. [`forget`](Store::forget) and
+/// [`try_change`](Store::try_change) are calls like the others. A [cancellation](AsyncStore::cancel) is no call: it goes to the
+/// store while the breaker is closed, and is lost otherwise.
 ///
 /// Calls whose futures are dropped say nothing about the store, so put a [`Deadline`](crate::store::Deadline) *inside*, or
 /// callers who give up by themselves hide that it hangs. A dropped probe delays the next one, no more.
@@ -120,6 +126,8 @@ impl<S, C> Breaker<S, C> {
     }
 }
 
+passed_on!(InProcess for Breaker<S, C>);
+
 impl<K: ?Sized, A: Algorithm, S: Store<K, A>, C: Clock> Store<K, A> for Breaker<S, C> {
     fn apply(&self, key: &K, algorithm: &A, request: Request) -> Result<Decision, StoreError> {
         self.circuit.enter()?;
@@ -141,6 +149,15 @@ impl<K: ?Sized, A: Algorithm, S: Store<K, A>, C: Clock> Store<K, A> for Breaker<
         self.circuit.heard(&result);
         result
     }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        self.circuit.enter()?;
+        let result = self.store.try_change(key, old, new, carry);
+        self.circuit.heard(&result);
+        result
+    }
+
+    passed_on!(Store);
 }
 
 impl<K, A, S, C> AsyncStore<K, A> for Breaker<S, C>
@@ -175,4 +192,26 @@ where
         self.circuit.heard(&result);
         result
     }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.circuit.enter()?;
+        let result = self.store.change_async(key, old, new, carry).await;
+        self.circuit.heard(&result);
+        result
+    }
+
+    /// While it is open, the charge stays: a cancellation is no probe, for nothing is heard of it.
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        if self.circuit.is_closed() {
+            self.store.cancel(key, algorithm, receipt);
+        }
+    }
+
+    passed_on!(AsyncStore);
 }

@@ -6,12 +6,16 @@ use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
 
-use crate::algorithm::Algorithm;
+use super::passed_on::passed_on;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
-use crate::request::Request;
+use crate::invalid_limit::InvalidLimit;
+use crate::request::{Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::error::{ErrorKind, StoreError};
+use crate::store::memory::InProcess;
+use crate::time::Timestamp;
 
 /// Gives the store a time to answer in.
 ///
@@ -44,7 +48,9 @@ use crate::store::error::{ErrorKind, StoreError};
 ///
 /// # Errors
 /// After the deadline the store's future is dropped and the answer is [`ErrorKind::Unknown`]. In a batch, items that have an
-/// answer keep it, and those that the store had not even taken are [`ErrorKind::NotExecuted`].
+/// answer keep it, and those that the store had not even taken are [`ErrorKind::NotExecuted`]. A
+/// [change](AsyncStore::change_async) that was given up may have happened; running it again may forgive the key what the new
+/// limit cannot hold a second time.
 ///
 /// # Time
 /// The deadline runs from the moment the store first keeps the caller waiting; an answer that is there at once costs no
@@ -97,6 +103,8 @@ impl<S, F> Deadline<S, F> {
     }
 }
 
+passed_on!(InProcess for Deadline<S, F>);
+
 impl<K, A, S, F, W> AsyncStore<K, A> for Deadline<S, F>
 where
     K: ?Sized + Sync,
@@ -134,6 +142,25 @@ where
             .await
             .unwrap_or_else(|| Err(passed(ErrorKind::Unknown)))
     }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.in_time(self.store.change_async(key, old, new, carry))
+            .await
+            .unwrap_or_else(|| Err(passed(ErrorKind::Unknown)))
+    }
+
+    /// It keeps nobody waiting.
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        self.store.cancel(key, algorithm, receipt);
+    }
+
+    passed_on!(AsyncStore);
 }
 
 const fn passed(kind: ErrorKind) -> StoreError {

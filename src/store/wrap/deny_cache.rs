@@ -8,10 +8,14 @@ use core::time::Duration;
 
 use self::memory::{Looked, Memory, Question};
 use super::part::Part;
+use super::passed_on::passed_on;
 use super::sets::Sets;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::clock::{Clock, StdClock};
 use crate::decision::Decision;
+use crate::invalid_limit::InvalidLimit;
+#[cfg(feature = "std")]
+use crate::request::Receipt;
 use crate::request::Request;
 #[cfg(feature = "std")]
 use crate::store::async_store::AsyncStore;
@@ -19,8 +23,9 @@ use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
 use crate::store::hash::KeyedHash;
+use crate::store::memory::InProcess;
 use crate::store::overflow::InvalidCapacity;
-use crate::time::duration_ns;
+use crate::time::{Timestamp, duration_ns};
 
 /// Answers repeated requests that were refused by itself, until the wait is over.
 ///
@@ -50,16 +55,23 @@ use crate::time::duration_ns;
 ///
 /// # Bound
 /// Never looser than the inner store: it only refuses. It is stricter where a refusal ends before its wait is over: the key
-/// was forgotten or its tokens given back in another process, its limit was raised, or the store lost its state. The memory
+/// was forgotten, changed to another limit or given tokens back in another process, or the store lost its state. The memory
 /// of a refusal therefore ends after [`with_max_age`](Self::with_max_age), 1 second by default. What happens through this
-/// wrapper takes effect at once: when a request is allowed, tokens are given back or the key is forgotten, its refusals are
-/// forgotten too.
+/// wrapper takes effect at once: when a request is allowed, tokens are given back, or the key is forgotten or changed, its
+/// refusals are forgotten too. (A [cancellation](AsyncStore::cancel) keeps nobody waiting; a refusal that overtakes it is
+/// remembered.)
+///
+/// # Several limits on one key
+/// A refusal is told only to who asks under the limit that refused: its wait is that limit's own. What others take on the key
+/// only makes it longer, so the store is then asked too early, never too late.
 ///
 /// # What is answered
 /// Plain takes, all or nothing and without waiting, are remembered with their cost. The same cost is answered, or a smallest
-/// acceptable grant of it, under a limit with the same tag and the same full size. Every other request is passed on: smaller
-/// costs may pass, and larger ones have longer waits. An answer has the remembered numbers, with what is left of the wait; it
-/// is not [degraded](Decision::is_degraded). Refusals by a wrapper inside that are degraded are not remembered.
+/// acceptable grant of it, under a limit with the same numbers. Every other request is passed on: smaller
+/// costs may pass, and larger ones have longer waits. So is every request under a limit whose numbers can change while the
+/// program runs, or whose type is none of this crate's: nothing tells such limits apart. An answer has the remembered
+/// numbers, with what is left of the wait; it is not [degraded](Decision::is_degraded). Refusals by a wrapper inside that are
+/// degraded are not remembered.
 ///
 /// # Errors
 /// The inner store's.
@@ -142,7 +154,7 @@ impl<S, C> DenyCache<S, C> {
         self.memory.denials.hits()
     }
 
-    /// Forgets all refusals, as after a limit was raised.
+    /// Forgets all refusals, as after many keys were changed elsewhere.
     pub fn clear(&self) {
         self.memory.denials.clear();
     }
@@ -189,6 +201,8 @@ impl<S, C: Clock> DenyCache<S, C> {
     }
 }
 
+passed_on!(InProcess for DenyCache<S, C>);
+
 impl<K, A, S, C> Store<K, A> for DenyCache<S, C>
 where
     K: Hash + ?Sized,
@@ -219,6 +233,13 @@ where
         let _forgetting = self.memory.forgetting(key);
         self.store.forget(key, algorithm)
     }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        let _forgetting = self.memory.forgetting(key);
+        self.store.try_change(key, old, new, carry)
+    }
+
+    passed_on!(Store);
 }
 
 #[cfg(feature = "std")]
@@ -257,4 +278,22 @@ where
         let _forgetting = self.memory.forgetting(key);
         self.store.forget_async(key, algorithm).await
     }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let _forgetting = self.memory.forgetting(key);
+        self.store.change_async(key, old, new, carry).await
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        let _forgetting = self.memory.forgetting(key);
+        self.store.cancel(key, algorithm, receipt);
+    }
+
+    passed_on!(AsyncStore);
 }

@@ -9,12 +9,6 @@ use crate::store::error::ErrorKind;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Timestamp;
 
-/// Whether a wrapper answers in place of the store. What the store cannot do at all is a mistake in the program, which an
-/// answer would hide.
-pub(super) const fn is_answered(kind: ErrorKind) -> bool {
-    !matches!(kind, ErrorKind::Unsupported)
-}
-
 /// What `algorithm` says to a key never seen.
 pub(super) fn fresh<A: Algorithm>(algorithm: &A, request: &Request) -> Decision {
     let mut state = A::State::default();
@@ -29,9 +23,10 @@ pub(super) fn degraded(decision: Decision) -> Decision {
     decision.with_receipt(receipt).with_degraded(true)
 }
 
-/// How many errors were answered, and what the last one was.
-#[derive(Default)]
-pub(super) struct ErrorCount {
+/// Which errors a wrapper answers in place of the store, how many it has, and what the last one was.
+pub(super) struct Answered {
+    /// Whether [`ErrorKind::Corrupt`] is among them.
+    corrupt: bool,
     count: AtomicU64,
     /// 0: none yet; else one more than the place in `KINDS`.
     last: AtomicU64,
@@ -46,11 +41,28 @@ const KINDS: [ErrorKind; 6] = [
     ErrorKind::Unsupported,
 ];
 
-impl ErrorCount {
+impl Answered {
     pub(super) const fn new() -> Self {
         Self {
+            corrupt: false,
             count: AtomicU64::new(0),
             last: AtomicU64::new(0),
+        }
+    }
+
+    #[must_use]
+    pub(super) const fn with_corrupt(mut self) -> Self {
+        self.corrupt = true;
+        self
+    }
+
+    /// Whether the wrapper answers in place of the store. What the store cannot do at all is a mistake in the program, and a
+    /// value that makes no sense does not go away by itself: an answer would hide both.
+    pub(super) const fn includes(&self, kind: ErrorKind) -> bool {
+        match kind {
+            ErrorKind::Unsupported => false,
+            ErrorKind::Corrupt => self.corrupt,
+            _ => true,
         }
     }
 
@@ -73,9 +85,10 @@ impl ErrorCount {
     }
 }
 
-impl fmt::Debug for ErrorCount {
+impl fmt::Debug for Answered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ErrorCount")
+        f.debug_struct("Answered")
+            .field("corrupt", &self.corrupt)
             .field("count", &self.count())
             .field("last", &self.last())
             .finish()
@@ -86,6 +99,15 @@ impl fmt::Debug for ErrorCount {
 macro_rules! answer_errors {
     ($wrapper:ident) => {
         impl<S> $wrapper<S> {
+            /// Answers [`Corrupt`](ErrorKind::Corrupt) as well. The store is well then, and what it holds for the key makes no sense
+            /// to this program: another wrote it, or this limit never wrote there. It stays so until somebody removes it, so
+            /// this lasts for as long as that takes.
+            #[must_use]
+            pub const fn answering_corrupt(mut self) -> Self {
+                self.errors = self.errors.with_corrupt();
+                self
+            }
+
             /// How many requests were answered in place of the store.
             pub fn errors_answered(&self) -> u64 {
                 self.errors.count()
@@ -108,7 +130,7 @@ macro_rules! answer_errors {
                 result: Result<Decision, StoreError>,
             ) -> Result<Decision, StoreError> {
                 match result {
-                    Err(error) if is_answered(error.kind()) => {
+                    Err(error) if self.errors.includes(error.kind()) => {
                         self.errors.add(error.kind());
                         Ok(self.in_place_of_store(algorithm, asked))
                     }
@@ -118,7 +140,8 @@ macro_rules! answer_errors {
 
             fn settle_batch<K: ?Sized, A: Algorithm>(&self, items: &mut [Item<'_, K, A>]) {
                 for item in items {
-                    if let Some(kind) = item.error_kind().filter(|kind| is_answered(*kind)) {
+                    let is_answered = |kind: &ErrorKind| self.errors.includes(*kind);
+                    if let Some(kind) = item.error_kind().filter(is_answered) {
                         self.errors.add(kind);
                         let decision = self.in_place_of_store(item.algorithm(), item.asked());
                         item.answer(Ok(decision));
@@ -126,6 +149,8 @@ macro_rules! answer_errors {
                 }
             }
         }
+
+        passed_on!(InProcess for $wrapper<S>);
 
         impl<K: ?Sized, A: Algorithm, S: Store<K, A>> Store<K, A> for $wrapper<S> {
             fn apply(
@@ -146,6 +171,18 @@ macro_rules! answer_errors {
             fn forget(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
                 self.store.forget(key, algorithm)
             }
+
+            fn try_change(
+                &self,
+                key: &K,
+                old: &A,
+                new: &A,
+                carry: Carry,
+            ) -> Result<Decision, StoreError> {
+                self.store.try_change(key, old, new, carry)
+            }
+
+            passed_on!(Store);
         }
 
         impl<K, A, S> AsyncStore<K, A> for $wrapper<S>
@@ -173,6 +210,22 @@ macro_rules! answer_errors {
             async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
                 self.store.forget_async(key, algorithm).await
             }
+
+            async fn change_async(
+                &self,
+                key: &K,
+                old: &A,
+                new: &A,
+                carry: Carry,
+            ) -> Result<Decision, StoreError> {
+                self.store.change_async(key, old, new, carry).await
+            }
+
+            fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+                self.store.cancel(key, algorithm, receipt);
+            }
+
+            passed_on!(AsyncStore);
         }
     };
 }
@@ -184,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_last_error_is_the_last_one() {
-        let errors = ErrorCount::new();
+        let errors = Answered::new();
         assert_eq!((errors.count(), errors.last()), (0, None));
         for (count, kind) in (1..).zip(KINDS) {
             errors.add(kind);

@@ -2,14 +2,18 @@
 
 use core::time::Duration;
 
-use super::fail::{ErrorCount, answer_errors, degraded, fresh, is_answered};
-use crate::algorithm::Algorithm;
+use super::fail::{Answered, answer_errors, degraded, fresh};
+use super::passed_on::passed_on;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::{Decision, Outcome};
-use crate::request::{Asked, Request};
+use crate::invalid_limit::InvalidLimit;
+use crate::request::{Asked, Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::{ErrorKind, StoreError};
+use crate::store::memory::InProcess;
+use crate::time::Timestamp;
 
 /// When the store fails, refuses the request, and asks the client to come back in a second.
 ///
@@ -37,8 +41,10 @@ use crate::store::error::{ErrorKind, StoreError};
 /// Never looser than the inner store.
 ///
 /// # Errors
-/// Only [`Unsupported`](ErrorKind::Unsupported), which is a mistake in the program. Every other error is answered and counted
-/// ([`errors_answered`](Self::errors_answered)). [`forget`](Store::forget) fails when the store does.
+/// [`Unsupported`](ErrorKind::Unsupported), which is a mistake in the program, and [`Corrupt`](ErrorKind::Corrupt), which does
+/// not end by itself, unless [told otherwise](Self::answering_corrupt). Every other error is answered and counted
+/// ([`errors_answered`](Self::errors_answered)). [`forget`](Store::forget) and [`try_change`](Store::try_change) fail when the
+/// store does.
 ///
 /// Answers in place of the store are [degraded](Decision::is_degraded). `limit` is the limit's own and `remaining` is 0;
 /// their `retry_after` is a wish, not a promise. What the limit would never let pass is answered as ever. Requests that are
@@ -49,7 +55,7 @@ use crate::store::error::{ErrorKind, StoreError};
 #[derive(Debug)]
 pub struct FailClosed<S> {
     store: S,
-    errors: ErrorCount,
+    errors: Answered,
     retry_after: Duration,
 }
 
@@ -61,7 +67,7 @@ impl<S> FailClosed<S> {
     pub const fn new(store: S) -> Self {
         Self {
             store,
-            errors: ErrorCount::new(),
+            errors: Answered::new(),
             retry_after: Self::DEFAULT_RETRY_AFTER,
         }
     }

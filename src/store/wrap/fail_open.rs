@@ -1,13 +1,17 @@
 //! Letting requests pass while the store is out of reach.
 
-use super::fail::{ErrorCount, answer_errors, degraded, fresh, is_answered};
-use crate::algorithm::Algorithm;
+use super::fail::{Answered, answer_errors, degraded, fresh};
+use super::passed_on::passed_on;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
-use crate::request::{Asked, Request};
+use crate::invalid_limit::InvalidLimit;
+use crate::request::{Asked, Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::{ErrorKind, StoreError};
+use crate::store::memory::InProcess;
+use crate::time::Timestamp;
 
 /// When the store fails, lets the request pass as if its key had never been seen.
 ///
@@ -39,9 +43,10 @@ use crate::store::error::{ErrorKind, StoreError};
 /// [`Fallback`](crate::store::Fallback) with a store of this process.
 ///
 /// # Errors
-/// Only [`Unsupported`](ErrorKind::Unsupported), which is a mistake in the program. Every other error is answered and counted
-/// ([`errors_answered`](Self::errors_answered)); a denial is no error and stays. [`forget`](Store::forget) fails when the
-/// store does.
+/// [`Unsupported`](ErrorKind::Unsupported), which is a mistake in the program, and [`Corrupt`](ErrorKind::Corrupt), which does
+/// not end by itself, unless [told otherwise](Self::answering_corrupt). Every other error is answered and counted
+/// ([`errors_answered`](Self::errors_answered)); a denial is no error and stays. [`forget`](Store::forget) and
+/// [`try_change`](Store::try_change) fail when the store does: nobody can say that a key was changed but the store.
 ///
 /// Answers in place of the store are [degraded](Decision::is_degraded). They say what the limit would say to a key never
 /// seen, so what is too large stays so. Their receipts give nothing back to the store, which was not charged; refunds are
@@ -55,7 +60,7 @@ use crate::store::error::{ErrorKind, StoreError};
 #[derive(Debug)]
 pub struct FailOpen<S> {
     store: S,
-    errors: ErrorCount,
+    errors: Answered,
 }
 
 impl<S> FailOpen<S> {
@@ -63,7 +68,7 @@ impl<S> FailOpen<S> {
     pub const fn new(store: S) -> Self {
         Self {
             store,
-            errors: ErrorCount::new(),
+            errors: Answered::new(),
         }
     }
 

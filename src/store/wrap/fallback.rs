@@ -2,15 +2,18 @@
 
 use alloc::vec::Vec;
 
-use super::fail::{ErrorCount, degraded, fresh, is_answered};
+use super::fail::{Answered, degraded, fresh};
 use super::part::Part;
-use crate::algorithm::Algorithm;
-use crate::decision::Decision;
-use crate::request::{Asked, Request};
+use crate::algorithm::{Algorithm, Carry};
+use crate::decision::{Decision, Outcome};
+use crate::invalid_limit::InvalidLimit;
+use crate::request::{Asked, Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::{ErrorKind, StoreError};
+use crate::store::memory::InProcess;
+use crate::time::Timestamp;
 
 /// When the first store fails, asks the second: a store of this process, usually.
 ///
@@ -48,8 +51,13 @@ use crate::store::error::{ErrorKind, StoreError};
 ///
 /// # Errors
 /// If both fail, the first store's error. An [`Unsupported`](ErrorKind::Unsupported) of the first is not answered, for it is a
-/// mistake in the program; a denial is no error and stays. [`forget`](Store::forget) forgets the key in both, and fails when
-/// the first does.
+/// mistake in the program, nor [`Corrupt`](ErrorKind::Corrupt), which does not end by itself, unless
+/// [told otherwise](Self::answering_corrupt); a denial is no error and stays. [`forget`](Store::forget) forgets the key in both,
+/// and fails when the first does.
+///
+/// [`try_change`](Store::try_change) changes the key in the first, and if that has done it, in the second: so a change that
+/// failed and is repeated is made once in each. What the second cannot change keeps its debt there in time, which breaks no
+/// limit's own bound. A limit is [accepted](Store::try_accepts) if both stores accept it.
 ///
 /// The second's answers are [degraded](Decision::is_degraded). Their receipts give nothing back, to either store. A refund that
 /// the first cannot take is allowed and lost: the second never charged for it, and the key waits longer than it would have
@@ -58,7 +66,7 @@ use crate::store::error::{ErrorKind, StoreError};
 pub struct Fallback<P, S> {
     first: P,
     second: S,
-    errors: ErrorCount,
+    errors: Answered,
 }
 
 impl<P, S> Fallback<P, S> {
@@ -67,8 +75,17 @@ impl<P, S> Fallback<P, S> {
         Self {
             first,
             second,
-            errors: ErrorCount::new(),
+            errors: Answered::new(),
         }
+    }
+
+    /// Asks the second store also when the first says [`Corrupt`](ErrorKind::Corrupt). The first is well then, and what it holds
+    /// for the key makes no sense to this program; that stays so until somebody removes it, and until then each process
+    /// counts by itself.
+    #[must_use]
+    pub const fn answering_corrupt(mut self) -> Self {
+        self.errors = self.errors.with_corrupt();
+        self
     }
 
     /// The store that is asked first.
@@ -99,10 +116,10 @@ impl<P, S> Fallback<P, S> {
         result: Result<Decision, StoreError>,
     ) -> Next {
         match (result, asked) {
-            (Err(error), Asked::Take { .. }) if is_answered(error.kind()) => {
+            (Err(error), Asked::Take { .. }) if self.errors.includes(error.kind()) => {
                 Next::AskSecond(asked.request(), error)
             }
-            (Err(error), Asked::Refund { .. }) if is_answered(error.kind()) => {
+            (Err(error), Asked::Refund { .. }) if self.errors.includes(error.kind()) => {
                 self.errors.add(error.kind());
                 Next::Settled(Ok(degraded(fresh(algorithm, &asked.request()))))
             }
@@ -160,9 +177,21 @@ impl<P, S> Fallback<P, S> {
     }
 }
 
+/// Whether the limits share states, so that there was a change to make.
+fn is_changed(decision: &Decision) -> bool {
+    decision.outcome() != Outcome::Unsupported
+}
+
 enum Next {
     Settled(Result<Decision, StoreError>),
     AskSecond(Request, StoreError),
+}
+
+/// The first store's clock.
+impl<P: InProcess, S> InProcess for Fallback<P, S> {
+    fn now(&self) -> Timestamp {
+        self.first.now()
+    }
 }
 
 impl<K, A, P, S> Store<K, A> for Fallback<P, S>
@@ -198,6 +227,24 @@ where
         // What the second cannot forget only makes it stricter.
         let _ = self.second.forget(key, algorithm);
         result
+    }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        let decision = self.first.try_change(key, old, new, carry)?;
+        if is_changed(&decision) {
+            // What the second cannot change stays debt in time: strict enough for each of the two limits.
+            let _ = self.second.try_change(key, old, new, carry);
+        }
+        Ok(decision)
+    }
+
+    fn try_accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.first.try_accepts(algorithm)?;
+        self.second.try_accepts(algorithm)
+    }
+
+    fn try_fingerprint(&self, key: &K) -> u64 {
+        self.first.try_fingerprint(key)
     }
 }
 
@@ -239,5 +286,33 @@ where
         let result = self.first.forget_async(key, algorithm).await;
         let _ = self.second.forget_async(key, algorithm).await;
         result
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let decision = self.first.change_async(key, old, new, carry).await?;
+        if is_changed(&decision) {
+            let _ = self.second.change_async(key, old, new, carry).await;
+        }
+        Ok(decision)
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.first.accepts_async(algorithm)?;
+        self.second.accepts_async(algorithm)
+    }
+
+    /// The second handed out no receipt that is worth anything.
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        self.first.cancel(key, algorithm, receipt);
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        self.first.fingerprint_of(key)
     }
 }

@@ -8,16 +8,17 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use super::part::Part;
-use crate::algorithm::Algorithm;
+use super::passed_on::passed_on;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
-use crate::request::Request;
+use crate::request::{Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
 use crate::store::key::Key;
-use crate::store::memory::MemoryStore;
+use crate::store::memory::{InProcess, MemoryStore};
 use crate::time::Timestamp;
 
 /// Replaces keys by keyed hashes of them, so that whoever reads the store, its backups or its traffic does not learn who the
@@ -175,7 +176,17 @@ where
     fn accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
         self.store.accepts(algorithm)
     }
+
+    fn change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Decision {
+        self.store.change(&self.hash(key), old, new, carry)
+    }
+
+    fn fingerprint(&self, key: &K) -> u64 {
+        self.store.fingerprint(&self.hash(key))
+    }
 }
+
+passed_on!(InProcess for HashedKeys<S>);
 
 impl<K, A, S> Store<K, A> for HashedKeys<S>
 where
@@ -196,6 +207,18 @@ where
 
     fn forget(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
         self.store.forget(&self.hash(key), algorithm)
+    }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        self.store.try_change(&self.hash(key), old, new, carry)
+    }
+
+    fn try_accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.store.try_accepts(algorithm)
+    }
+
+    fn try_fingerprint(&self, key: &K) -> u64 {
+        self.store.try_fingerprint(&self.hash(key))
     }
 }
 
@@ -225,6 +248,29 @@ where
     async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
         let key = self.hash(key);
         self.store.forget_async(&key, algorithm).await
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let key = self.hash(key);
+        self.store.change_async(&key, old, new, carry).await
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.store.accepts_async(algorithm)
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        self.store.cancel(&self.hash(key), algorithm, receipt);
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        self.store.fingerprint_of(&self.hash(key))
     }
 }
 

@@ -8,10 +8,14 @@ use core::time::Duration;
 
 use self::ledger::{Errand, Ledger, Planned};
 use super::part::Part;
+use super::passed_on::passed_on;
 use super::sets::Sets;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::clock::{Clock, StdClock};
 use crate::decision::Decision;
+use crate::invalid_limit::InvalidLimit;
+#[cfg(feature = "std")]
+use crate::request::Receipt;
 use crate::request::Request;
 #[cfg(feature = "std")]
 use crate::store::async_store::AsyncStore;
@@ -19,8 +23,9 @@ use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
 use crate::store::hash::KeyedHash;
+use crate::store::memory::InProcess;
 use crate::store::overflow::InvalidCapacity;
-use crate::time::duration_ns;
+use crate::time::{Timestamp, duration_ns};
 
 /// Takes a batch of tokens from the store at a time and hands them out by itself, so that a busy key far from its limit costs a
 /// round trip for many requests.
@@ -55,11 +60,16 @@ use crate::time::duration_ns;
 /// # Bound
 /// With `m` processes, over all time never more than the inner store's limit. In any window at most `m · (batch − 1)` tokens
 /// more than that limit allows in the window: those that were bought before it. Tokens given back count as not taken. For a
-/// bucket of burst `B`, choose `m · (batch − 1)` small against `B`. A key whose limit changes may spend what it has bought
-/// under the old one.
+/// bucket of burst `B`, choose `m · (batch − 1)` small against `B`.
 ///
 /// It is stricter by what expires unspent: at most `batch − 1` tokens of each process and key in the time of an expiry, and
 /// what is forgotten for want of room, see Memory.
+///
+/// # Several limits on one key
+/// Each has a balance of its own: what was bought under one limit is handed out under that only, so the bound above is each
+/// limit's. Requests under a limit whose numbers can change while the program runs, or whose type is none of this crate's, are
+/// passed on: nothing tells such limits apart. When a key is [changed](Store::try_change) or forgotten, its balances here are
+/// lost; in other processes they last until they expire.
 ///
 /// # Errors
 /// The inner store's. It must understand partial takes ([`Request::at_least`]).
@@ -73,7 +83,7 @@ use crate::time::duration_ns;
 /// is stepped back, balances from before are lost.
 ///
 /// # Memory
-/// About 110 bytes for each key, allocated at once, for 8,192 keys unless [`with_capacity`](Self::with_capacity) says
+/// About 110 bytes for each key (and limit), allocated at once, for 8,192 of them unless [`with_capacity`](Self::with_capacity) says
 /// otherwise. Let there be more than keys that are active within an expiry: when there is no room, a balance is lost, and a key
 /// to which that always happens gets one token of `batch`. Keys are kept as 64-bit hashes (`SipHash`-1-3 with a secret key).
 /// Two keys with equal hashes would share a balance; among `n` keys that happens with a probability of `n²/2⁶⁵`.
@@ -174,7 +184,7 @@ impl<S, C: Clock> Leased<S, C> {
             let Some(request) = item.take_request() else {
                 continue;
             };
-            match self.ledger.plan(item.key(), request) {
+            match self.ledger.plan(item.key(), item.algorithm(), request) {
                 Planned::Answered(decision) => item.set_result(Ok(decision)),
                 Planned::Ask(request, errand) => {
                     part.push(place, item.key(), item.algorithm(), request);
@@ -199,6 +209,8 @@ impl<S, C: Clock> Leased<S, C> {
     }
 }
 
+passed_on!(InProcess for Leased<S, C>);
+
 impl<K, A, S, C> Store<K, A> for Leased<S, C>
 where
     K: Hash + ?Sized,
@@ -207,7 +219,7 @@ where
     C: Clock,
 {
     fn apply(&self, key: &K, algorithm: &A, request: Request) -> Result<Decision, StoreError> {
-        match self.ledger.plan(key, request) {
+        match self.ledger.plan(key, algorithm, request) {
             Planned::Answered(decision) => Ok(decision),
             Planned::Ask(request, errand) => {
                 errand.answered(self.store.apply(key, algorithm, request))
@@ -227,6 +239,13 @@ where
         let _forgetting = self.ledger.forgetting(key);
         self.store.forget(key, algorithm)
     }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        let _forgetting = self.ledger.forgetting(key);
+        self.store.try_change(key, old, new, carry)
+    }
+
+    passed_on!(Store);
 }
 
 #[cfg(feature = "std")]
@@ -243,7 +262,7 @@ where
         algorithm: &A,
         request: Request,
     ) -> Result<Decision, StoreError> {
-        match self.ledger.plan(key, request) {
+        match self.ledger.plan(key, algorithm, request) {
             Planned::Answered(decision) => Ok(decision),
             Planned::Ask(request, errand) => {
                 errand.answered(self.store.apply_async(key, algorithm, request).await)
@@ -263,4 +282,26 @@ where
         let _forgetting = self.ledger.forgetting(key);
         self.store.forget_async(key, algorithm).await
     }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let _forgetting = self.ledger.forgetting(key);
+        self.store.change_async(key, old, new, carry).await
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        let request = Request::refund(receipt.charged(), receipt);
+        if let Planned::Ask(Request::Refund { receipt, .. }, _errand) =
+            self.ledger.plan(key, algorithm, request)
+        {
+            self.store.cancel(key, algorithm, receipt);
+        }
+    }
+
+    passed_on!(AsyncStore);
 }

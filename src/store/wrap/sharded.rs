@@ -12,17 +12,17 @@ use core::pin::Pin;
 use core::task::Poll;
 
 use super::part::Part;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
-use crate::request::Request;
+use crate::request::{Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
 use crate::store::hash::KeyedHash;
 use crate::store::key::Key;
-use crate::store::memory::MemoryStore;
+use crate::store::memory::{InProcess, MemoryStore};
 use crate::time::Timestamp;
 
 /// Several stores as one: each key lives in one of them, chosen by the names of the stores alone.
@@ -220,6 +220,21 @@ where
             .iter()
             .try_for_each(|shard| shard.store.accepts(algorithm))
     }
+
+    fn change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Decision {
+        self.store(key).change(key, old, new, carry)
+    }
+
+    fn fingerprint(&self, key: &K) -> u64 {
+        self.store(key).fingerprint(key)
+    }
+}
+
+/// The first store's clock, for all of them tell the time by one.
+impl<S: InProcess> InProcess for Sharded<S> {
+    fn now(&self) -> Timestamp {
+        self.shards[0].store.now()
+    }
 }
 
 impl<K: Key + ?Sized, A: Algorithm, S: Store<K, A>> Store<K, A> for Sharded<S> {
@@ -238,6 +253,20 @@ impl<K: Key + ?Sized, A: Algorithm, S: Store<K, A>> Store<K, A> for Sharded<S> {
 
     fn forget(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
         self.store(key).forget(key, algorithm)
+    }
+
+    fn try_change(&self, key: &K, old: &A, new: &A, carry: Carry) -> Result<Decision, StoreError> {
+        self.store(key).try_change(key, old, new, carry)
+    }
+
+    fn try_accepts(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.shards
+            .iter()
+            .try_for_each(|shard| shard.store.try_accepts(algorithm))
+    }
+
+    fn try_fingerprint(&self, key: &K) -> u64 {
+        self.store(key).try_fingerprint(key)
     }
 }
 
@@ -279,6 +308,30 @@ impl<K: Key + ?Sized, A: Algorithm, S: AsyncStore<K, A>> AsyncStore<K, A> for Sh
         algorithm: &A,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         self.store(key).forget_async(key, algorithm)
+    }
+
+    fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
+        self.store(key).change_async(key, old, new, carry)
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.shards
+            .iter()
+            .try_for_each(|shard| shard.store.accepts_async(algorithm))
+    }
+
+    fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
+        self.store(key).cancel(key, algorithm, receipt);
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        self.store(key).fingerprint_of(key)
     }
 }
 

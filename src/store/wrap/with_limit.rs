@@ -1,15 +1,16 @@
 //! A store that enforces a limit of its own.
 
 use super::part::Part;
-use crate::algorithm::Algorithm;
+use super::passed_on::passed_on;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
 use crate::invalid_limit::InvalidLimit;
-use crate::request::Request;
+use crate::request::{Receipt, Request};
 use crate::store::async_store::AsyncStore;
 use crate::store::batch::Item;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
-use crate::store::memory::MemoryStore;
+use crate::store::memory::{InProcess, MemoryStore};
 use crate::time::Timestamp;
 
 /// Enforces its own limit, whatever it is asked under: as the second store of a
@@ -29,7 +30,8 @@ use crate::time::Timestamp;
 /// ```
 ///
 /// # Bound
-/// That of its own limit. Its states are those of its own algorithm, so the inner store must not be shared with others.
+/// That of its own limit. Its states are those of its own algorithm, so the inner store must not be shared with others. Its
+/// limit never changes: a [change](Store::try_change) from one limit to another is answered with a peek.
 ///
 /// # Errors
 /// The inner store's.
@@ -90,7 +92,17 @@ where
     fn accepts(&self, _algorithm: &A) -> Result<(), InvalidLimit> {
         self.store.accepts(&self.limit)
     }
+
+    fn change(&self, key: &K, _old: &A, _new: &A, _carry: Carry) -> Decision {
+        self.store.decide(key, &self.limit, Request::PEEK)
+    }
+
+    fn fingerprint(&self, key: &K) -> u64 {
+        self.store.fingerprint(key)
+    }
 }
+
+passed_on!(InProcess for WithLimit<S, B>);
 
 impl<K, A, B, S> Store<K, A> for WithLimit<S, B>
 where
@@ -111,6 +123,24 @@ where
 
     fn forget(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
         self.store.forget(key, &self.limit)
+    }
+
+    fn try_change(
+        &self,
+        key: &K,
+        _old: &A,
+        _new: &A,
+        _carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.store.apply(key, &self.limit, Request::PEEK)
+    }
+
+    fn try_accepts(&self, _algorithm: &A) -> Result<(), InvalidLimit> {
+        self.store.try_accepts(&self.limit)
+    }
+
+    fn try_fingerprint(&self, key: &K) -> u64 {
+        self.store.try_fingerprint(key)
     }
 }
 
@@ -138,5 +168,29 @@ where
 
     async fn forget_async(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
         self.store.forget_async(key, &self.limit).await
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        _old: &A,
+        _new: &A,
+        _carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.store
+            .apply_async(key, &self.limit, Request::PEEK)
+            .await
+    }
+
+    fn accepts_async(&self, _algorithm: &A) -> Result<(), InvalidLimit> {
+        self.store.accepts_async(&self.limit)
+    }
+
+    fn cancel(&self, key: &K, _algorithm: &A, receipt: Receipt) {
+        self.store.cancel(key, &self.limit, receipt);
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        self.store.fingerprint_of(key)
     }
 }

@@ -58,6 +58,12 @@ impl<C: Clock> Circuit<C> {
         }
     }
 
+    /// Whether all calls go through.
+    pub(super) fn is_closed(&self) -> bool {
+        // Relaxed: who finds it closed just before it opens is one more call that was under way.
+        self.probe_at_ns.load(Ordering::Relaxed) == CLOSED
+    }
+
     /// Lets the call through, or not.
     pub(super) fn enter(&self) -> Result<(), StoreError> {
         // Acquire, paired with the Release in `succeeded`: who finds it closed also finds the outages forgotten.

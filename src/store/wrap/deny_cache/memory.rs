@@ -9,7 +9,6 @@ use crate::clock::Clock;
 use crate::decision::{Decision, Outcome};
 use crate::request::Request;
 use crate::store::error::StoreError;
-use crate::store::wrap::fail::fresh;
 use crate::store::wrap::sets::{Note, Place, Sets};
 use crate::time::duration_ns;
 
@@ -22,7 +21,8 @@ pub(super) struct Memory<C> {
 /// A refusal, in nanoseconds of the local clock.
 pub(super) struct Denial {
     cost: u64,
-    limit: Limit,
+    /// Tells limits apart, [`Algorithm::fingerprint`]; never 0.
+    limit: u64,
     /// What the decision said; for one of several limits, `index` says which.
     of: u64,
     index: usize,
@@ -55,23 +55,6 @@ impl Denial {
     }
 }
 
-/// What tells limits from each other without knowing their type: enough that a key that changes tier is usually asked about
-/// anew. Where it does not, the refusal is that of the old tier until its age is over.
-#[derive(Clone, Copy, PartialEq)]
-struct Limit {
-    size: u64,
-    tag: u8,
-}
-
-impl Limit {
-    fn of<A: Algorithm>(algorithm: &A) -> Self {
-        Self {
-            size: fresh(algorithm, &Request::PEEK).limit(),
-            tag: algorithm.tag(),
-        }
-    }
-}
-
 pub(super) enum Looked<'a> {
     Known(Decision),
     Ask(Question<'a>),
@@ -87,7 +70,7 @@ enum Kind {
     /// A refusal of it is to be remembered.
     Plain {
         cost: u64,
-        limit: Limit,
+        limit: u64,
         from_ns: u64,
         max_age_ns: u64,
         /// Of the set, when the store was about to be asked.
@@ -112,14 +95,14 @@ impl<C: Clock> Memory<C> {
         A: Algorithm,
     {
         let place = self.denials.place(key);
+        let limit = algorithm.fingerprint();
         let kind = match *request {
             Request::Refund { .. } => Kind::GivesBack,
             Request::Take {
                 cost,
                 at_least,
                 max_wait,
-            } if at_least > 0 && max_wait.is_zero() => {
-                let limit = Limit::of(algorithm);
+            } if at_least > 0 && max_wait.is_zero() && limit != 0 => {
                 let from_ns = self.clock.now().as_nanos();
                 let tag = place.tag;
                 let is_next = !before.iter().any(|question| question.place.tag == tag);
@@ -205,7 +188,9 @@ impl Question<'_> {
         self.place.with(|set| {
             // Tokens given back meanwhile may have come after this refusal.
             if set.version == version {
-                set.put(self.place.tag, denial, |old| old.cost == cost);
+                set.put(self.place.tag, denial, |old| {
+                    old.cost == cost && old.limit == limit
+                });
             }
         });
     }

@@ -4,6 +4,7 @@ use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
 
+use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::decision::{Decision, Outcome};
 use crate::request::{Receipt, Request};
@@ -19,9 +20,11 @@ pub(super) struct Ledger<C> {
     pub(super) expiry_ns: u64,
 }
 
-/// What is left of a key's last lease. Times are in nanoseconds of the local clock.
+/// What is left of a key's last lease under one limit. Times are in nanoseconds of the local clock.
 #[derive(Default)]
 pub(super) struct Lease {
+    /// Tells limits apart, [`Algorithm::fingerprint`]; never 0 while it is kept.
+    under: u64,
     /// At most `batch − 1`, also together with what is under way.
     balance: u64,
     /// Just before the store was asked.
@@ -71,6 +74,7 @@ impl Lease {
     fn bought(purchase: &Purchase, decision: &Decision) -> Self {
         let reset_after_ns = duration_ns(decision.reset_after());
         Self {
+            under: purchase.under,
             balance: decision.granted().saturating_sub(purchase.cost),
             from_ns: purchase.from_ns,
             expires_ns: purchase.expires_ns,
@@ -120,6 +124,8 @@ enum Kind {
 
 #[derive(Clone, Copy)]
 struct Purchase {
+    /// Which limit.
+    under: u64,
     /// What it needs, below `batch`.
     cost: u64,
     batch: u64,
@@ -130,23 +136,31 @@ struct Purchase {
 }
 
 impl<C: Clock> Ledger<C> {
-    pub(super) fn plan<K: Hash + ?Sized>(&self, key: &K, request: Request) -> Planned<'_> {
+    pub(super) fn plan<K: Hash + ?Sized, A: Algorithm>(
+        &self,
+        key: &K,
+        algorithm: &A,
+        request: Request,
+    ) -> Planned<'_> {
         let place = self.leases.place(key);
         let mut kind = Kind::PassesOn;
+        let under = algorithm.fingerprint();
         match &request {
+            _ if under == 0 => {}
             Request::Take {
                 cost,
                 at_least,
                 max_wait,
             } if (1..self.batch).contains(cost) && at_least == cost && max_wait.is_zero() => {
-                match self.spend(&place, *cost) {
+                match self.spend(&place, under, *cost) {
                     Spent::Yes(decision) => return Planned::Answered(decision),
                     Spent::Buy(purchase) => kind = Kind::Buys(purchase),
                     Spent::No => {}
                 }
             }
             Request::Refund { cost, receipt } if is_leased(receipt) => {
-                if let Some(decision) = self.give_back(&place, receipt.charged().min(*cost)) {
+                if let Some(decision) = self.give_back(&place, under, receipt.charged().min(*cost))
+                {
                     return Planned::Answered(decision);
                 }
             }
@@ -159,13 +173,16 @@ impl<C: Clock> Ledger<C> {
         Planned::Ask(request, Errand { place, kind })
     }
 
-    fn spend(&self, place: &Place<'_, Lease>, cost: u64) -> Spent {
+    fn spend(&self, place: &Place<'_, Lease>, under: u64, cost: u64) -> Spent {
         let now_ns = self.clock.now().as_nanos();
         let expires_ns = now_ns.saturating_add(self.expiry_ns);
         place.with(|set| {
             let number = set.version;
-            let mut new = Lease::default();
-            let found = set.find(place.tag, |_| true);
+            let mut new = Lease {
+                under,
+                ..Lease::default()
+            };
+            let found = set.find(place.tag, |lease| lease.under == under);
             let is_new = found.is_none();
             let lease = found.unwrap_or(&mut new);
             if !lease.is_alive(now_ns) {
@@ -191,6 +208,7 @@ impl<C: Clock> Ledger<C> {
             }
             set.version = number.wrapping_add(1);
             Spent::Buy(Purchase {
+                under,
                 cost,
                 batch: self.batch,
                 number,
@@ -201,11 +219,13 @@ impl<C: Clock> Ledger<C> {
     }
 
     /// Tokens come back to a lease that is still there; otherwise only the store can say how the key stands.
-    fn give_back(&self, place: &Place<'_, Lease>, tokens: u64) -> Option<Decision> {
+    fn give_back(&self, place: &Place<'_, Lease>, under: u64, tokens: u64) -> Option<Decision> {
         let now_ns = self.clock.now().as_nanos();
         let batch = self.batch;
         place.with(|set| {
-            let lease = set.find(place.tag, |lease| lease.is_alive(now_ns))?;
+            let lease = set.find(place.tag, |lease| {
+                lease.under == under && lease.is_alive(now_ns)
+            })?;
             // What is under way may bring all but its own cost.
             let room = lease.flight(now_ns).map_or(batch, |flight| flight.cost);
             let most = room.saturating_sub(1).max(lease.balance);
