@@ -4,9 +4,10 @@ mod all;
 mod any;
 mod bucket;
 mod fixed_window;
+mod limits;
 mod sliding_window;
 
-use ratekeeper::store::{ErrorKind, StateBytes, StoreError};
+use ratekeeper::store::{ErrorKind, StateBytes, StoreError, step_stored};
 use ratekeeper::{Algorithm, Decision, Request, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -16,10 +17,10 @@ use crate::numeric::Numeric;
 
 /// An algorithm that a server can run: the same machine once more, as a function in PL/pgSQL.
 ///
-/// The function decides and stores; it answers with the instant, the state it found and the state it left. From these the
-/// machine in this process works out the whole decision, and checks the function's: if the two disagree about the new
-/// state by a single bit, the answer is [`ErrorKind::Corrupt`]. So no arithmetic for waits and remainders is written
-/// twice.
+/// The function decides and stores; it answers with the instant, the value it found and the value it left. From these the
+/// machine in this process works out the whole decision ([`step_stored`]), and checks the function's: if the two disagree
+/// about the new value by a single bit, the answer is [`ErrorKind::Corrupt`]. So no arithmetic for waits and remainders is
+/// written twice.
 ///
 /// An algorithm of your own needs a function made with [`Schema::function_sql`](crate::Schema::function_sql), and
 /// [`call`](Self::call); without a function, use [`CasLoop`](ratekeeper::store::CasLoop) over
@@ -58,6 +59,8 @@ impl<A: PostgresAlgorithm> PostgresAlgorithm for &A {
 pub struct Call {
     pub(crate) function: &'static str,
     pub(crate) arguments: Vec<Numeric>,
+    /// The limit's; 0 for none.
+    pub(crate) version: u16,
 }
 
 impl Call {
@@ -66,12 +69,18 @@ impl Call {
         Self {
             function,
             arguments: arguments.into_iter().map(Numeric).collect(),
+            version: 0,
         }
+    }
+
+    /// For a limit of this version. Its function leaves values of others alone, and answers so.
+    fn of_version(self, version: u16) -> Self {
+        Self { version, ..self }
     }
 
     /// A look at the state, for peeks.
     pub fn look() -> Self {
-        Self::new("look_v1", [])
+        Self::new("look_v2", [])
     }
 
     /// The function's name, without the schema.
@@ -100,31 +109,33 @@ pub struct Reply {
 /// A function's reply, or why there is none yet.
 pub(crate) enum Answer {
     Reply(Reply),
-    /// The state found seems to come from a clock that was stepped back, or from one that was read later than ours: read it
-    /// again, and say that this is the state it was read after.
-    ReadAgain(StateBytes),
+    /// The value found is that of another version of the limit, or this limit has none: nothing was decided.
+    OtherVersion {
+        now: Timestamp,
+        found: StateBytes,
+    },
 }
 
 impl Answer {
     pub(crate) fn new(row: &Row) -> Result<Self, StoreError> {
         let Numeric(now_ns) = column(row, 0)?;
+        let now = Timestamp::from_nanos(now_ns);
         let (old, new): (Option<&[u8]>, Option<&[u8]>) = (column(row, 1)?, column(row, 2)?);
         let old = old.map(StateBytes::from_stored).transpose()?;
         match (new, old) {
-            (Some([]), Some(old)) => Ok(Self::ReadAgain(old)),
-            (new, old) => Ok(Self::Reply(Reply {
-                now: Timestamp::from_nanos(now_ns),
-                old,
-                new: new.map(StateBytes::from_stored).transpose()?,
-            })),
+            (Some([]), Some(found)) => Ok(Self::OtherVersion { now, found }),
+            (new, old) => {
+                let new = new.map(StateBytes::from_stored).transpose()?;
+                Ok(Self::Reply(Reply { now, old, new }))
+            }
         }
     }
 
-    /// For what never repairs.
+    /// For what is the same under every version.
     pub(crate) fn into_reply(self) -> Result<Reply, StoreError> {
         match self {
             Self::Reply(reply) => Ok(reply),
-            Self::ReadAgain(_) => Err(strange_reply()),
+            Self::OtherVersion { .. } => Err(strange_reply()),
         }
     }
 }
@@ -135,26 +146,23 @@ pub(crate) fn column<'r, T: FromSql<'r>>(row: &'r Row, index: usize) -> Result<T
         .map_err(|error| strange_reply().with_source(error))
 }
 
-/// Repeats the step on the state that the function found.
+/// Repeats the step on the value that the function found.
 fn echoed<A: Algorithm>(
     algorithm: &A,
     request: &Request,
     reply: &Reply,
 ) -> Result<Decision, StoreError> {
-    let mut state = match reply.old {
-        Some(found) => found.decode(algorithm)?,
-        None => A::State::default(),
-    };
-    let step = algorithm.step(reply.now, &mut state, request);
-    let expected = step
-        .keep
-        .map(|_| StateBytes::encode(algorithm, &state))
-        .transpose()?;
-    if reply.new != expected {
-        const MESSAGE: &str = "the function and this process disagree about the outcome";
-        return Err(StoreError::new(ErrorKind::Corrupt, MESSAGE));
+    let step = step_stored(algorithm, reply.now, reply.old.as_ref(), request)?;
+    if reply.new != step.write.map(|write| write.value) {
+        return Err(disagreement());
     }
     Ok(step.decision)
+}
+
+/// One of the two machines is wrong, or the function is another one's.
+pub(crate) const fn disagreement() -> StoreError {
+    const MESSAGE: &str = "the function and this process disagree about the outcome";
+    StoreError::new(ErrorKind::Corrupt, MESSAGE)
 }
 
 const fn unsupported(message: &'static str) -> StoreError {

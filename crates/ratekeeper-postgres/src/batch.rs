@@ -1,4 +1,4 @@
-//! Several decisions at once: all of them are sent before the first answer is awaited.
+//! Several decisions at once: they are sent before the first answer is awaited.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -6,11 +6,11 @@ use std::task::Poll;
 
 use futures_util::future::maybe_done;
 use ratekeeper::Request;
-use ratekeeper::store::{Item, Key, StoreError};
+use ratekeeper::store::{ErrorKind, Item, Key, KeyKind, StoreError, answer_at_once};
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Statement;
 
-use crate::algorithm::{Answer, Call, PostgresAlgorithm, Reply};
+use crate::algorithm::{Answer, Call, PostgresAlgorithm};
 use crate::clients::Clients;
 use crate::error::{deadline_passed, no_connection_yet};
 use crate::query::{Ready, run};
@@ -28,9 +28,25 @@ struct Asked<'b, 'a, K: ?Sized, A> {
 }
 
 impl<K: ?Sized, A: PostgresAlgorithm> Asked<'_, '_, K, A> {
-    fn finish(self, result: Result<Reply, StoreError>) {
-        let answer = |reply| self.item.algorithm().answer(&self.request, &reply);
-        let result = result.and_then(answer);
+    fn fail(self, kind: ErrorKind, message: &'static str) {
+        self.item.set_result(Err(StoreError::new(kind, message)));
+    }
+
+    /// Passes on what was answered. A key that has met another version of the limit is asked again, alone.
+    async fn finish<C: Clients>(
+        self,
+        store: &PostgresStore<C>,
+        answer: Result<Answer, StoreError>,
+        due: Instant,
+    ) {
+        let algorithm = self.item.algorithm();
+        let result = match answer {
+            Ok(Answer::Reply(reply)) => algorithm.answer(&self.request, &reply),
+            Ok(Answer::OtherVersion { .. }) => {
+                store.decide(&self.key, algorithm, &self.request, due).await
+            }
+            Err(error) => Err(error),
+        };
         self.item.set_result(result);
     }
 }
@@ -50,9 +66,14 @@ where
         let Some(request) = item.take_request() else {
             continue;
         };
-        match item.algorithm().call(&request) {
+        let algorithm = item.algorithm();
+        if let Some(decision) = answer_at_once(algorithm, &request) {
+            item.set_result(Ok(decision));
+            continue;
+        }
+        match algorithm.call(&request) {
             Ok(call) => asked.push(Asked {
-                key: store.namespace.key(item.key()),
+                key: store.key(item.key(), &KeyKind::of(algorithm)),
                 item,
                 request,
                 call,
@@ -60,36 +81,53 @@ where
             Err(error) => item.set_result(Err(error)),
         }
     }
-    if store.now().is_some() {
-        // An item that must be asked again would be executed after those that stand behind it.
-        for one in asked {
-            let result = store.run(&one.key, &one.call, store.due()).await;
-            one.finish(result);
-        }
-        return;
-    }
     let due = store.due();
     let prepared = timeout_at(due, prepare(store, &asked)).await;
     let (ready, statements) = match prepared.unwrap_or_else(|_| Err(no_connection_yet())) {
         Ok(Some(prepared)) => prepared,
         Ok(None) => return,
         Err(error) => {
-            for one in asked {
-                one.finish(Err(StoreError::new(error.kind(), error.message())));
-            }
+            asked
+                .into_iter()
+                .for_each(|one| one.fail(error.kind(), error.message()));
             return;
         }
     };
-    let mut asked = asked.into_iter();
-    while asked.len() > 0 {
-        let part: Vec<_> = asked.by_ref().take(MOST_STATEMENTS).collect();
+    for part in parts(asked) {
         if Instant::now() >= due {
+            let error = no_connection_yet();
             part.into_iter()
-                .for_each(|one| one.finish(Err(no_connection_yet())));
+                .for_each(|one| one.fail(error.kind(), error.message()));
         } else {
             run_part(store, &ready, &statements, part, due).await;
         }
     }
+}
+
+/// Cuts a batch where it grows too long, and where a key comes again under another version of its limit: one of the two will
+/// have to be asked again, and must not be overtaken.
+fn parts<'b, 'a, K: ?Sized, A>(asked: Vec<Asked<'b, 'a, K, A>>) -> Vec<Vec<Asked<'b, 'a, K, A>>> {
+    let has_versions = asked.iter().any(|one| one.call.version > 0);
+    let mut parts = Vec::new();
+    let mut part = Vec::new();
+    let mut versions = HashMap::new();
+    for one in asked {
+        let version = one.call.version;
+        let meets_another = has_versions
+            && versions
+                .get(&one.key)
+                .is_some_and(|before| *before != version);
+        if meets_another || part.len() >= MOST_STATEMENTS {
+            parts.push(std::mem::take(&mut part));
+            versions.clear();
+        }
+        if has_versions {
+            versions.insert(one.key.clone(), version);
+        }
+        part.push(one);
+    }
+    parts.push(part);
+    parts
 }
 
 /// A connection on which the statements of all items are prepared; `None` if there are no items.
@@ -160,11 +198,11 @@ async fn run_part<K, A, C>(
         let in_time = timeout_at(due, statement.as_mut()).await;
         let row = statement.as_mut().take_output();
         results.push(match (in_time, row) {
-            (Ok(()), Some(row)) => row.and_then(|row| Answer::new(&row)?.into_reply()),
+            (Ok(()), Some(row)) => row.and_then(|row| Answer::new(&row)),
             _ => Err(deadline_passed()),
         });
     }
     for (one, result) in part.into_iter().zip(results) {
-        one.finish(result);
+        one.finish(store, result, due).await;
     }
 }

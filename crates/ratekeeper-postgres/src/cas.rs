@@ -2,20 +2,24 @@
 
 use std::time::Duration;
 
-use ratekeeper::store::{AsyncCasStore, Key, Loaded, StateBytes, StoreError, Swap};
-use tokio_postgres::types::Type;
+use ratekeeper::store::{AsyncCasStore, Key, KeyKind, Loaded, StateBytes, StoreError, Swap};
 
-use crate::algorithm::{Answer, Call, Reply};
+use crate::algorithm::Reply;
 use crate::clients::Clients;
 use crate::connections::Connections;
-use crate::numeric::Numeric;
-use crate::store::{PostgresStore, micros};
+use crate::store::PostgresStore;
 
 /// Compare-and-swap on PostgreSQL: with [`CasLoop`](ratekeeper::store::CasLoop), a store for every algorithm that has a
 /// wire form, without a function of its own.
 ///
 /// A decision that changes the state takes two round trips, and callers that change the same key at the same time repeat
-/// theirs. Where an algorithm has a function, [`PostgresStore`] is the better choice.
+/// theirs. Where an algorithm has a function, [`PostgresStore`] is the better choice; both leave the same values under the same
+/// keys.
+///
+/// # Time
+/// The server's. If the store has [a clock of its own](PostgresStore::with_clock), the clock of the
+/// [loop](ratekeeper::store::CasLoop::with_clock) counts instead of that, and values carry the instant of their write: then
+/// functions cannot read them.
 ///
 /// ```no_run
 /// use ratekeeper::store::{CasLoop, Namespace};
@@ -35,15 +39,12 @@ use crate::store::{PostgresStore, micros};
 pub struct PostgresCas<C = Connections>(pub PostgresStore<C>);
 
 impl<C> PostgresCas<C> {
-    /// A longer life is as good as endless, and a timestamp of PostgreSQL has room for it: ten thousand years.
-    const LONGEST_LIFE: Duration = Duration::from_secs(315_569_520_000);
-
-    /// With a clock of our own, that is read again, because the reading must not be older than the state.
     fn found(&self, reply: &Reply) -> Loaded<()> {
+        let servers = self.0.now().is_none();
         Loaded {
             state: reply.old,
             version: (),
-            now: Some(self.0.now().unwrap_or(reply.now)),
+            now: servers.then_some(reply.now),
         }
     }
 }
@@ -52,44 +53,31 @@ impl<K: Key + ?Sized, C: Clients> AsyncCasStore<K> for PostgresCas<C> {
     /// Values are compared themselves.
     type Version = ();
 
-    async fn load_async(&self, key: &K) -> Result<Loaded<()>, StoreError> {
+    async fn load_async(&self, key: &K, kind: &KeyKind) -> Result<Loaded<()>, StoreError> {
         let store = &self.0;
-        let reply = store
-            .run(&store.namespace.key(key), &Call::look(), store.due())
-            .await?;
+        let reply = store.look(&store.key(key, kind), store.due()).await?;
         Ok(self.found(&reply))
     }
 
     async fn compare_exchange_async(
         &self,
         key: &K,
+        kind: &KeyKind,
         seen: &Loaded<()>,
         new: &StateBytes,
         keep: Duration,
     ) -> Result<Swap<()>, StoreError> {
         let store = &self.0;
-        let key = store.namespace.key(key);
-        let keep = keep.saturating_add(store.grace()).min(Self::LONGEST_LIFE);
-        let (now, keep_us) = (store.sent().now, Numeric(micros(keep)));
-        let (seen, new) = (seen.state.as_deref(), &**new);
-        let parameters = [
-            (&key as _, Type::BYTEA),
-            (&now as _, Type::NUMERIC),
-            (&keep_us as _, Type::NUMERIC),
-            (&seen as _, Type::BYTEA),
-            (&new as _, Type::BYTEA),
-        ];
-        let row = store
-            .query(&store.schema.swap(), &parameters, store.due())
-            .await?;
-        let reply = Answer::new(&row)?.into_reply()?;
+        let key = store.key(key, kind);
+        let seen = seen.state.as_ref();
+        let reply = store.swap(&key, seen, new, keep, store.due()).await?;
         Ok(match reply.new {
             Some(_) => Swap::Done,
             None => Swap::Conflict(Some(self.found(&reply))),
         })
     }
 
-    async fn remove_async(&self, key: &K) -> Result<(), StoreError> {
-        self.0.delete(&self.0.namespace.key(key)).await
+    async fn remove_async(&self, key: &K, kind: &KeyKind) -> Result<(), StoreError> {
+        self.0.delete(&self.0.key(key, kind)).await
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{deadline_passed, statement_error};
 /// The database schema that holds a store's table and functions: `ratekeeper`, unless told otherwise.
 ///
 /// Everything in it carries a version in its name, so that a program with another version of this crate finds what it
-/// needs next to it.
+/// needs next to it: installing leaves alone what an earlier one has installed.
 ///
 /// ```
 /// use ratekeeper_postgres::{Schema, Table};
@@ -83,15 +83,15 @@ impl Schema {
             include_str!("sql/swap.sql").to_owned(),
             include_str!("sql/sweep.sql").to_owned(),
             decide(
-                "token_bucket_v1",
+                "token_bucket_v2",
                 &bucket(include_str!("sql/token_bucket.sql")),
             ),
             decide(
-                "all_buckets_v1",
+                "all_buckets_v2",
                 &bucket(include_str!("sql/all_buckets.sql")),
             ),
-            decide("sliding_window_v1", include_str!("sql/sliding_window.sql")),
-            decide("fixed_window_v1", include_str!("sql/fixed_window.sql")),
+            decide("sliding_window_v2", include_str!("sql/sliding_window.sql")),
+            decide("fixed_window_v2", include_str!("sql/fixed_window.sql")),
         ];
         self.named(&whole.join("\n"))
     }
@@ -103,11 +103,12 @@ impl Schema {
     /// DECLARE … BEGIN … END;
     /// ```
     ///
-    /// In it are given: `now_ns numeric`, the instant; `old bytea`, the state, NULL for a key never seen; `args numeric[]`,
-    /// the call's. It sets `new bytea`, the state to be stored, `keep_ns numeric`, for how long, and `repaired boolean` to
-    /// `true` where [`Step::repaired`](ratekeeper::Step::repaired) is; or leaves `new` NULL if nothing is to be written.
-    /// For an `old` that is none of its states it raises an error with the code `RK001`. It may read nothing else, and
-    /// must do as [`Algorithm::step`](ratekeeper::Algorithm::step) does, to the last bit.
+    /// In it are given: `now_ns numeric`, the instant; `old bytea`, the value found, NULL for a key never seen; `args numeric[]`,
+    /// the call's. It sets `new bytea`, the value to be stored, and `keep_ns numeric`, for how long; or leaves `new` NULL if
+    /// nothing is to be written. For an `old` that is none of its values it raises an error with the code `RK001`. It may read
+    /// nothing else, and must do as [`step_stored`](ratekeeper::store::step_stored) does with the algorithm, to the last bit.
+    ///
+    /// The function stands next to one that an earlier version of this crate made under the same name: their arguments differ.
     ///
     /// # Errors
     /// [`InvalidSchema`] unless `name` is made like a schema's.
@@ -138,12 +139,12 @@ impl Schema {
     pub(crate) fn decision(&self, function: &str) -> String {
         let function = function.replace('"', "\"\"");
         self.named(&format!(
-            "SELECT now_ns, old, new FROM @schema@.\"{function}\"($1, $2, $3, $4, $5)"
+            "SELECT now_ns, old, new FROM @schema@.\"{function}\"($1, $2, $3, $4)"
         ))
     }
 
     pub(crate) fn swap(&self) -> String {
-        self.named("SELECT now_ns, old, new FROM @schema@.swap_v1($1, $2, $3, $4, $5)")
+        self.named("SELECT now_ns, old, new FROM @schema@.swap_v2($1, $2, $3, $4, $5)")
     }
 
     pub(crate) fn sweep(&self) -> String {

@@ -1,16 +1,22 @@
 //! The store: one function call a decision.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratekeeper::store::{AsyncStore, ErrorKind, Item, Key, Namespace, StateBytes, StoreError};
-use ratekeeper::{Clock, Decision, Request, Timestamp};
+use ratekeeper::store::{
+    AsyncStore, CasAction, CasDriver, ErrorKind, Item, Jitter, Key, KeyKind, Loaded, Namespace,
+    StateBytes, StoreError, Swap, Version, answer_at_once, compare_versions,
+};
+use ratekeeper::{
+    Algorithm, Carry, Change, Clock, Decision, InvalidLimit, Request, Timestamp, UnixClock,
+};
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Config, NoTls, Row};
 
-use crate::algorithm::{Answer, Call, PostgresAlgorithm, Reply, column};
+use crate::algorithm::{Answer, Call, PostgresAlgorithm, Reply, column, disagreement};
 use crate::clients::Clients;
 use crate::connections::Connections;
 use crate::error::{deadline_passed, no_connection_yet};
@@ -91,9 +97,9 @@ impl<C> PostgresStore<C> {
     }
 
     /// Tells time by `clock`, in nanoseconds since the Unix epoch, instead of by the server: for tests and replays. All
-    /// processes must then agree on the time. Batches then take a round trip, and up to a deadline, for each item. States are
-    /// kept `grace` longer than needed, because the server still expires them by its own clock: make it longer than the two
-    /// can differ.
+    /// processes must then agree on the time: to a reading that is older than the one behind a full debt, that debt looks as if
+    /// the clock had been stepped back, and the difference is forgiven. States are kept `grace` longer than needed, because the
+    /// server still expires them by its own clock: make it longer than the two can differ.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock + Send + Sync>, grace: Duration) -> Self {
         self.clock = Some(clock);
@@ -138,18 +144,18 @@ impl<C> PostgresStore<C> {
     pub(crate) fn sent(&self) -> Sent {
         Sent {
             now: self.now().map(|now| Numeric(now.as_nanos())),
-            repairable: None,
             grace_us: Numeric(micros(self.grace)),
         }
     }
 
-    pub(crate) const fn grace(&self) -> Duration {
-        self.grace
+    /// The key's row.
+    pub(crate) fn key<K: Key + ?Sized>(&self, key: &K, kind: &KeyKind) -> Vec<u8> {
+        self.namespace.key_of_kind(key, kind)
     }
 }
 
 /// A duration in microseconds, rounded up.
-pub(crate) fn micros(duration: Duration) -> u64 {
+fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
@@ -214,26 +220,112 @@ impl<C: Clients> PostgresStore<C> {
         answer.unwrap_or_else(|_| Err(deadline_passed()))
     }
 
-    /// A decision. With a clock of its own, it is asked again after another reading of that, until the answer does not
-    /// depend on how old the reading is.
-    pub(crate) async fn run(
+    /// A decision: under the limit, or under a newer version of it that the key has met.
+    pub(crate) async fn decide<A: PostgresAlgorithm>(
         &self,
         key: &[u8],
-        call: &Call,
+        algorithm: &A,
+        request: &Request,
         due: Instant,
-    ) -> Result<Reply, StoreError> {
-        const ATTEMPTS: u32 = 16;
-        let sql = self.schema.decision(call.function);
-        let mut sent = self.sent();
-        for _ in 0..ATTEMPTS {
-            let row = self.query(&sql, &sent.parameters(&key, call), due).await?;
-            match Answer::new(&row)? {
-                Answer::Reply(reply) => return Ok(reply),
-                Answer::ReadAgain(seen) => sent = self.sent().after(seen),
+    ) -> Result<Decision, StoreError> {
+        let mut adopted = None;
+        for _ in 0..Self::ATTEMPTS {
+            let limit = adopted.as_ref().unwrap_or(algorithm);
+            let call = limit.call(request)?;
+            match self.run(key, &call, due).await? {
+                Answer::Reply(reply) => return limit.answer(request, &reply),
+                Answer::OtherVersion { now, found } => {
+                    match compare_versions(limit, now, &found)? {
+                        Version::Newer(newer) => adopted = Some(newer),
+                        Version::Older(write) => {
+                            // If somebody else was faster, the next round says with what.
+                            self.swap(key, Some(&found), &write.value, write.keep, due)
+                                .await?;
+                        }
+                        Version::Same => return Err(disagreement()),
+                    }
+                }
             }
         }
-        const MESSAGE: &str = "the state changed whenever the clock was read again";
-        Err(StoreError::new(ErrorKind::Contention, MESSAGE))
+        Err(ever_another_value())
+    }
+
+    /// How often a decision, or a change, that finds another value each time is begun again.
+    const ATTEMPTS: u32 = 16;
+
+    async fn run(&self, key: &[u8], call: &Call, due: Instant) -> Result<Answer, StoreError> {
+        let sql = self.schema.decision(call.function);
+        let sent = self.sent();
+        let row = self.query(&sql, &sent.parameters(&key, call), due).await?;
+        Answer::new(&row)
+    }
+
+    /// What is there.
+    pub(crate) async fn look(&self, key: &[u8], due: Instant) -> Result<Reply, StoreError> {
+        self.run(key, &Call::look(), due).await?.into_reply()
+    }
+
+    /// Puts `new` in the place of `seen`, if that is what is there; otherwise the reply says what is, and nothing is left.
+    pub(crate) async fn swap(
+        &self,
+        key: &[u8],
+        seen: Option<&StateBytes>,
+        new: &StateBytes,
+        keep: Duration,
+        due: Instant,
+    ) -> Result<Reply, StoreError> {
+        /// A longer life is as good as endless, and a timestamp of PostgreSQL has room for it: ten thousand years.
+        const LONGEST_LIFE: Duration = Duration::from_secs(315_569_520_000);
+
+        let keep = keep.saturating_add(self.grace).min(LONGEST_LIFE);
+        let (now, keep_us) = (self.sent().now, Numeric(micros(keep)));
+        let (seen, new) = (seen.map(|seen| &**seen), &**new);
+        let parameters = [
+            (&key as _, Type::BYTEA),
+            (&now as _, Type::NUMERIC),
+            (&keep_us as _, Type::NUMERIC),
+            (&seen as _, Type::BYTEA),
+            (&new as _, Type::BYTEA),
+        ];
+        let row = self.query(&self.schema.swap(), &parameters, due).await?;
+        Answer::new(&row)?.into_reply()
+    }
+
+    /// Moves a key's state from one limit to another, by compare-and-swap on the clock of its decisions.
+    async fn change<A: Algorithm>(
+        &self,
+        key: &[u8],
+        change: &Change<'_, A>,
+        due: Instant,
+    ) -> Result<Decision, StoreError> {
+        let loaded = |reply: Reply| Loaded {
+            state: reply.old,
+            version: (),
+            now: Some(reply.now),
+        };
+        let seed = RandomState::new().hash_one(key);
+        let jitter = Jitter::new(seed, Duration::from_millis(1), Duration::from_millis(64));
+        let mut driver = CasDriver::new(change, Request::PEEK, Self::ATTEMPTS);
+        let mut action = CasAction::Load;
+        loop {
+            action = match action {
+                CasAction::Load => driver.loaded(loaded(self.look(key, due).await?), &UnixClock)?,
+                CasAction::Exchange { new, keep } => {
+                    let seen = driver.seen().and_then(|seen| seen.state);
+                    let reply = self.swap(key, seen.as_ref(), &new, keep, due).await?;
+                    let swap = match reply.new {
+                        Some(_) => Swap::Done,
+                        None => Swap::Conflict(Some(loaded(reply))),
+                    };
+                    driver.exchanged(swap, &UnixClock)?
+                }
+                CasAction::BackOff { lost } => {
+                    tokio::time::sleep(jitter.wait(lost)).await;
+                    CasAction::Load
+                }
+                CasAction::Done(decision) => return Ok(decision),
+            };
+        }
     }
 
     pub(crate) async fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
@@ -245,28 +337,23 @@ impl<C: Clients> PostgresStore<C> {
     }
 }
 
+const fn ever_another_value() -> StoreError {
+    const MESSAGE: &str = "each time, the key had another version of the limit";
+    StoreError::new(ErrorKind::Contention, MESSAGE)
+}
+
 /// What is sent with every decision, besides key and call.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    pub(crate) now: Option<Numeric>,
-    repairable: Option<Vec<u8>>,
+    now: Option<Numeric>,
     grace_us: Numeric,
 }
 
 impl Sent {
-    /// The same, where the clock was read after this state was.
-    fn after(self, seen: StateBytes) -> Self {
-        Self {
-            repairable: Some(seen.to_vec()),
-            ..self
-        }
-    }
-
-    pub(crate) fn parameters<'a>(&'a self, key: &'a &[u8], call: &'a Call) -> [Parameter<'a>; 5] {
+    pub(crate) fn parameters<'a>(&'a self, key: &'a &[u8], call: &'a Call) -> [Parameter<'a>; 4] {
         [
             (key, Type::BYTEA),
             (&self.now, Type::NUMERIC),
-            (&self.repairable, Type::BYTEA),
             (&self.grace_us, Type::NUMERIC),
             (&call.arguments, Type::NUMERIC_ARRAY),
         ]
@@ -285,19 +372,46 @@ where
         algorithm: &A,
         request: Request,
     ) -> Result<Decision, StoreError> {
-        let call = algorithm.call(&request)?;
-        let reply = self
-            .run(&self.namespace.key(key), &call, self.due())
-            .await?;
-        algorithm.answer(&request, &reply)
+        if let Some(decision) = answer_at_once(algorithm, &request) {
+            return Ok(decision);
+        }
+        let key = self.key(key, &KeyKind::of(algorithm));
+        self.decide(&key, algorithm, &request, self.due()).await
     }
 
     async fn apply_batch_async(&self, items: &mut [Item<'_, K, A>]) {
         crate::batch::apply(self, items).await;
     }
 
-    async fn forget_async(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
-        self.delete(&self.namespace.key(key)).await
+    async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        self.delete(&self.key(key, &KeyKind::of(algorithm))).await
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let due = self.due();
+        let change = Change { old, new, carry };
+        let key = self.key(key, &KeyKind::of(&change));
+        timeout_at(due, self.change(&key, &change, due))
+            .await
+            .unwrap_or_else(|_| Err(deadline_passed()))
+    }
+
+    /// Whether there is a function for it.
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        if answer_at_once(algorithm, &Request::PEEK).is_some() {
+            return Ok(());
+        }
+        let call = algorithm.call(&Request::ONE);
+        let bound = |error: StoreError| InvalidLimit::DoesNotFitStore {
+            bound: error.message(),
+        };
+        call.map(drop).map_err(bound)
     }
 }
 

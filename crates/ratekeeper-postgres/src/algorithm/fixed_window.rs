@@ -14,6 +14,6 @@ impl PostgresAlgorithm for FixedWindow {
         let (limit, span_ns) = (self.limit().into(), nanos(self.window()));
         let (anchored, shift_ns) = (self.is_anchored().into(), nanos(self.offset()));
         let arguments = [op, limit, span_ns, anchored, shift_ns, cost, last];
-        Ok(Call::new("fixed_window_v1", arguments))
+        Ok(Call::new("fixed_window_v2", arguments))
     }
 }

@@ -11,7 +11,7 @@ impl PostgresAlgorithm for SlidingWindow {
             return Ok(Call::look());
         };
         let arguments = [op, self.limit().into(), nanos(self.window()), cost, last];
-        Ok(Call::new("sliding_window_v1", arguments))
+        Ok(Call::new("sliding_window_v2", arguments))
     }
 }
 

@@ -3,15 +3,13 @@
 --
 -- of_key      the key's row
 -- instant_ns  NULL for the server's clock, or the instant to use instead
--- repairable  with an instant: the state that may be taken for one from a clock that was stepped back, because the instant
---             was read after it
 -- grace_us    how much longer than needed a state is kept
 -- args        the step's
 -- Returns the instant, the state found (NULL if there was none, or it had expired), and the state left: NULL if nothing
--- was written, empty if nothing was written because the state found is not the repairable one.
+-- was written, empty if nothing was decided because the state found is that of another version of the limit.
 
 CREATE OR REPLACE FUNCTION @schema@.@name@(
-  of_key bytea, instant_ns numeric, repairable bytea, grace_us numeric, args numeric[],
+  of_key bytea, instant_ns numeric, grace_us numeric, args numeric[],
   OUT now_ns numeric, OUT old bytea, OUT new bytea
 ) LANGUAGE plpgsql AS $decide$
 DECLARE
@@ -19,7 +17,6 @@ DECLARE
   held bytea;
   ends timestamptz;
   keep_ns numeric;
-  repaired boolean;
   must_lock boolean := false;
 BEGIN
   LOOP
@@ -36,13 +33,8 @@ BEGIN
     now_ns := coalesce(instant_ns, trunc(extract(epoch FROM clock) * 1000000000));
     old := CASE WHEN ends > clock THEN held END;
     new := NULL;
-    repaired := false;
 @step@
-    IF new IS NULL THEN
-      RETURN;
-    END IF;
-    IF repaired AND instant_ns IS NOT NULL AND old IS DISTINCT FROM repairable THEN
-      new := '';
+    IF new IS NULL OR new = '' THEN
       RETURN;
     END IF;
     -- 4 us cover the rounding of spans above 285 years, which no double holds exactly.
@@ -51,7 +43,9 @@ BEGIN
     IF held IS NULL THEN
       INSERT INTO @schema@.states_v1 VALUES (of_key, new, ends) ON CONFLICT DO NOTHING;
     ELSE
-      UPDATE @schema@.states_v1 s SET state = new, expires = ends WHERE s.key = of_key AND s.state = held;
+      -- What is left of its time is never shortened: what is full under a smaller limit may not be so under a larger one.
+      UPDATE @schema@.states_v1 s SET state = new, expires = greatest(s.expires, ends)
+        WHERE s.key = of_key AND s.state = held;
     END IF;
     IF FOUND THEN
       RETURN;

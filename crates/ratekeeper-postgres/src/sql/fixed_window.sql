@@ -15,6 +15,7 @@ DECLARE
   counted numeric := 0;
   is_open boolean := false;
   opening numeric := now_ns;
+  ahead boolean := false;
   writes boolean := false;
 BEGIN
   IF old IS NOT NULL THEN
@@ -31,19 +32,19 @@ BEGIN
     opening := CASE WHEN now_ns < shift THEN 0 ELSE now_ns - mod(now_ns - shift, span) END;
   END IF;
 
+  -- A window that begins after now: the clock was stepped back. The count comes along.
+  IF is_open AND began > now_ns THEN
+    began := opening;
+    ahead := true;
+  END IF;
   IF NOT is_open OR (counted = 0 AND NOT anchored) THEN
     is_open := false;
-  ELSIF now_ns >= began THEN
-    is_open := CASE WHEN anchored THEN now_ns - began < span ELSE began >= opening END;
-    began := CASE WHEN anchored THEN began ELSE opening END;
-  ELSIF began - now_ns > span THEN
-    -- The clock was stepped back by more than a window: the count comes along.
-    began := opening;
-    writes := true;
-    repaired := true;
-  ELSIF NOT anchored THEN
+  ELSIF anchored THEN
+    is_open := now_ns - began < span;
+  ELSE
     -- On this limit's own grid, should the state come from another one.
-    began := CASE WHEN began < shift THEN 0 ELSE began - mod(began - shift, span) END;
+    is_open := began >= opening;
+    began := opening;
   END IF;
   IF NOT is_open THEN
     began := opening;
@@ -64,7 +65,9 @@ BEGIN
     writes := true;
   END IF;
 
-  IF writes THEN
+  IF writes OR ahead THEN
+    -- Refused, it stays as it is but for its beginning.
+    is_open := is_open OR NOT writes;
     new := '\x15'::bytea || @schema@.bytes_v1(began) || @schema@.bytes_v1(CASE WHEN is_open THEN 4294967296 ELSE 0 END + counted);
     keep_ns := CASE
       WHEN counted = 0 AND NOT anchored THEN 0
@@ -72,8 +75,8 @@ BEGIN
       ELSE began + span - now_ns
     END;
     keep_ns := greatest(keep_ns, 0);
-    IF op = 1 AND new = old THEN
-      new := NULL;
+    IF new = old THEN
+      new := NULL; -- given back what was not there
     END IF;
   END IF;
 END;

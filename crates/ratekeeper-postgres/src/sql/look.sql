@@ -1,8 +1,8 @@
 -- A look: the state and, read after it, the instant. For peeks of any limit, and to begin a compare-and-swap. The same
 -- arguments and results as a decision.
 
-CREATE OR REPLACE FUNCTION @schema@.look_v1(
-  of_key bytea, instant_ns numeric, repairable bytea, grace_us numeric, args numeric[],
+CREATE OR REPLACE FUNCTION @schema@.look_v2(
+  of_key bytea, instant_ns numeric, grace_us numeric, args numeric[],
   OUT now_ns numeric, OUT old bytea, OUT new bytea
 ) LANGUAGE plpgsql AS $look$
 DECLARE

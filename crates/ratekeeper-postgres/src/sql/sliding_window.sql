@@ -12,6 +12,7 @@ DECLARE
   counted numeric := 0;
   age numeric := 0;
   carried numeric;
+  ahead boolean := false;
   writes boolean := false;
 BEGIN
   IF old IS NOT NULL THEN
@@ -23,17 +24,16 @@ BEGIN
     before := div(counted, 4294967296);
     counted := mod(counted, 4294967296);
   END IF;
-  -- The clock is behind. One window of lag is an old reading; more is a step, and the counts come along.
-  IF began - now_ns > span AND before + counted > 0 THEN
+  -- A window that begins after now: the clock was stepped back. The counts come along.
+  IF began > now_ns AND before + counted > 0 THEN
     began := now_ns;
-    writes := op = 0 OR cost > 0;
-    repaired := writes;
+    ahead := true;
   END IF;
 
   IF op = 0 THEN
     IF before + counted = 0 THEN
       began := now_ns;
-    ELSIF now_ns >= began THEN
+    ELSE
       age := now_ns - began;
       IF age >= 2 * span OR (age >= span AND counted = 0) THEN
         began := now_ns;
@@ -65,7 +65,7 @@ BEGIN
     writes := true;
   END IF;
 
-  IF writes THEN
+  IF writes OR ahead THEN
     new := '\x13'::bytea || @schema@.bytes_v1(began) || @schema@.bytes_v1(before * 4294967296 + counted);
     keep_ns := CASE WHEN counted > 0 THEN began + 2 * span - now_ns WHEN before > 0 THEN began + span - now_ns ELSE 0 END;
     keep_ns := greatest(keep_ns, 0);
