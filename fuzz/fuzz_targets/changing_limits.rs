@@ -1,0 +1,9 @@
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ratekeeper_fuzz::changing_limits(data));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    eprintln!("run this with cargo-fuzz: cargo fuzz run changing_limits");
+}
