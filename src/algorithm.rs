@@ -9,6 +9,7 @@ mod any;
 mod change;
 mod fixed_window;
 mod limits;
+mod live;
 mod sliding_log;
 mod sliding_window;
 mod state_kind;
@@ -23,6 +24,8 @@ pub use self::any::AnyAlgorithm;
 pub use self::change::{Carry, Change};
 pub use self::fixed_window::FixedWindow;
 pub use self::limits::Limits;
+pub use self::live::{Changeable, Live};
+pub(crate) use self::live::{LiveWord, Plain};
 #[cfg(feature = "alloc")]
 pub use self::sliding_log::LogRing;
 pub use self::sliding_log::{SliceLog, SlidingLog};

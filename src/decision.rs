@@ -154,6 +154,13 @@ impl Decision {
         self
     }
 
+    /// Replaces the mark by which a refund will find the charge.
+    #[inline(always)]
+    pub(crate) const fn with_mark(mut self, mark: u64) -> Self {
+        self.receipt = self.receipt.with_mark(mark);
+        self
+    }
+
     /// Says that the request passes only after `wait`.
     #[inline]
     pub const fn with_wait(mut self, wait: Duration) -> Self {

@@ -57,6 +57,12 @@ pub enum InvalidLimit {
         /// What the store can hold, as a sentence for the operator.
         bound: &'static str,
     },
+    /// A limit in force can be changed, but not to one of another algorithm.
+    AlgorithmMustStay,
+    /// A limit in force can be changed, but not its window's length: what its keys counted is of no use to another.
+    WindowMustStay,
+    /// A limit in force can be changed, but not its windows' offset or anchoring.
+    EdgesMustStay,
     /// The text is not a limit, or a number in it is out of range: which part, and why.
     Syntax(SyntaxError),
 }
@@ -133,6 +139,13 @@ impl InvalidLimit {
             Self::BufferTooShort => "buffer must have room for `limit` instants",
             Self::NotOneToFour => "1 to 4 limits can be kept together",
             Self::DoesNotFitStore { bound } => bound,
+            Self::AlgorithmMustStay => "the algorithm of a limit in force cannot be changed",
+            Self::WindowMustStay => {
+                "the window of a limit in force cannot be changed, only its count"
+            }
+            Self::EdgesMustStay => {
+                "the offset and the anchoring of a limit in force cannot be changed, only its count"
+            }
             Self::Syntax(error) => error.reason().message(),
         }
     }

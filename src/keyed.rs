@@ -2,6 +2,7 @@
 
 mod change;
 mod for_key;
+mod live;
 mod under;
 
 use core::borrow::Borrow;

@@ -102,8 +102,8 @@ mod time;
 #[cfg(feature = "alloc")]
 pub use crate::algorithm::LogRing;
 pub use crate::algorithm::{
-    Algorithm, All, AnyAlgorithm, Carry, Change, FixedWindow, Limits, SliceLog, SlidingLog,
-    SlidingWindow, Step, TokenBucket,
+    Algorithm, All, AnyAlgorithm, Carry, Change, Changeable, FixedWindow, Limits, Live, SliceLog,
+    SlidingLog, SlidingWindow, Step, TokenBucket,
 };
 #[cfg(feature = "quanta")]
 pub use crate::clock::QuantaClock;

@@ -1,5 +1,7 @@
 //! One limit for one subject.
 
+mod live;
+
 use core::fmt;
 
 use crate::algorithm::{Algorithm, TokenBucket};

@@ -427,6 +427,13 @@ impl Receipt {
         self
     }
 
+    /// The same charge under another mark.
+    #[inline(always)]
+    pub(crate) const fn with_mark(mut self, mark: u64) -> Self {
+        self.marks[0] = mark;
+        self
+    }
+
     /// What each of several limits was charged, in order.
     #[inline]
     #[must_use]

@@ -33,13 +33,13 @@ pub trait State:
 
 /// Limits whose states are the same type: only those may take turns on one key.
 ///
-/// Sealed; each [`State`] for itself.
+/// Sealed; each [`State`] for itself, but for those of [`Live`](crate::Live) buckets, which only their own limit can read.
 #[diagnostic::on_unimplemented(
     message = "the limiter's states are `{S}`, and this limit's are `{Self}`",
-    note = "a limit for single calls must have the state of the limiter's own; for several algorithms in one limiter use `AnyAlgorithm`"
+    note = "a limit for single calls must have the state of the limiter's own; for several algorithms in one limiter use `AnyAlgorithm`",
+    note = "nobody but a `Live` limit itself can read its keys: to lend one, make the limiter of a plain limit and lend `live.get()`"
 )]
 pub trait SameState<S> {}
-impl<S: State> SameState<S> for S {}
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -49,6 +49,7 @@ macro_rules! state {
     ($($state:ty, $cell:ty, $fresh:expr $(, ordered: $ordered:expr)?;)+) => {
         $(
             impl sealed::Sealed for $state {}
+            impl SameState<Self> for $state {}
             impl State for $state {
                 type Cell = $cell;
                 const FRESH: Self = $fresh;

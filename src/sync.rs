@@ -24,13 +24,14 @@ pub(crate) mod modelled {
     pub(crate) use std::sync::Mutex;
 
     pub(crate) use super::AtomicU64;
-    #[cfg(feature = "std")]
+    pub(crate) use core::hint::spin_loop;
     pub(crate) use core::sync::atomic::fence;
     #[cfg(feature = "std")]
     pub(crate) use portable_atomic::AtomicI64;
 }
 #[cfg(all(test, loom))]
 pub(crate) mod modelled {
+    pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64, fence};
 }

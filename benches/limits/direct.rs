@@ -6,7 +6,7 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion};
 use governor::clock::{DefaultClock, MonotonicClock};
-use ratekeeper::{Algorithm, Limiter, SlidingWindow, Timestamp, TokenBucket};
+use ratekeeper::{Algorithm, Limiter, Live, SlidingWindow, Timestamp, TokenBucket};
 
 use crate::common::{FRACTIONAL, NEVER_EMPTY, SPENT, SPENT_FRACTIONAL, STRIDE, WHOLE, peers};
 
@@ -19,18 +19,66 @@ pub(crate) fn check_at(c: &mut Criterion) {
     at(&mut group, "fractional", FRACTIONAL);
     at(&mut group, "window", SlidingWindow::per_minute(1_000));
     for (name, limit) in [("whole", SPENT), ("fractional", SPENT_FRACTIONAL)] {
-        let limiter = Limiter::new(limit);
+        denied(&mut group, &format!("{name}, denied"), limit);
+    }
+    group.finish();
+}
+
+/// The same for limits that can change at run time: never changed yet, changed before the first request, and changed three
+/// times since a key was last allowed.
+pub(crate) fn live(c: &mut Criterion) {
+    let mut group = c.benchmark_group("Limiter<Live>::check_at");
+    let set = |limit: TokenBucket, changes: u64| {
+        let live = Live::new(limit);
+        // Other limits on the way, but the same in the end.
+        for change in (0..changes).rev() {
+            let passing = limit.with_burst(limit.burst() + change);
+            live.set_at(passing, Timestamp::ZERO).expect("a bucket");
+        }
+        live
+    };
+    for (name, limit) in [("whole", WHOLE), ("fractional", FRACTIONAL)] {
+        at(&mut group, &format!("{name}, plain"), limit);
+        at(&mut group, &format!("{name}, never changed"), set(limit, 0));
+        at(&mut group, &format!("{name}, changed"), set(limit, 2));
+    }
+    for (name, limit) in [("whole", SPENT), ("fractional", SPENT_FRACTIONAL)] {
+        denied(&mut group, &format!("{name}, denied, plain"), limit);
+        denied(
+            &mut group,
+            &format!("{name}, denied, never changed"),
+            set(limit, 0),
+        );
+        denied(
+            &mut group,
+            &format!("{name}, denied, changed"),
+            set(limit, 2),
+        );
+        let limiter = Limiter::new(Live::new(limit));
+        assert!(limiter.check_at(Timestamp::ZERO).is_allowed());
+        for burst in [3, 2, 1] {
+            let set = limiter.set_at(limit.with_burst(burst), Timestamp::ZERO);
+            set.expect("a bucket");
+        }
         let limiter = black_box(&limiter);
-        all(&mut group, &format!("{name}, denied"), false, || {
-            limiter.check_at(black_box(Timestamp::ZERO)).is_allowed()
+        group.bench_function(format!("{name}, denied, three changes behind"), |b| {
+            b.iter(|| limiter.check_at(black_box(Timestamp::ZERO)).is_allowed());
         });
     }
     group.finish();
 }
 
-fn at<A: Algorithm + Copy>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, limit: A) {
+fn denied<A: Algorithm>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, limit: A) {
+    let limiter = Limiter::new(limit);
+    let limiter = black_box(&limiter);
+    all(group, name, false, || {
+        limiter.check_at(black_box(Timestamp::ZERO)).is_allowed()
+    });
+}
+
+fn at<A: Algorithm>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, limit: A) {
+    let limiter = Limiter::new(limit);
     group.bench_function(name, |b| {
-        let limiter = Limiter::new(limit);
         let limiter = black_box(&limiter);
         let mut now = Timestamp::ZERO;
         let mut allowed = true;

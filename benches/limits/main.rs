@@ -28,6 +28,7 @@ criterion_group! {
         floors::bench,
         steps::bench,
         direct::check_at,
+        direct::live,
         direct::check,
         direct::check_denied,
         keyed::check,

@@ -21,11 +21,13 @@
 //! debt, and honest: the bucket refuses until it is paid. So a refusal never writes, and limits may differ from call to call.
 
 mod change;
+mod end;
 mod extreme;
 mod lattice;
 mod refund;
 mod step;
 mod value;
+mod words;
 
 use core::time::Duration;
 

@@ -38,7 +38,7 @@ pub trait Cell<S>: Debug + Send + Shareable {
 
 /// The lock-free step: load, decide, exchange; again if somebody else was faster.
 #[inline(always)]
-fn exchange_loop<S: Copy, A: Algorithm<State = S>>(
+pub(crate) fn exchange_loop<S: Copy, A: Algorithm<State = S>>(
     algorithm: &A,
     request: &Request,
     now: Timestamp,

@@ -91,6 +91,10 @@ pub trait MemoryStore<K: ?Sized, A: Algorithm> {
 }
 
 /// Stores that tell the time by a clock of this process.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not known to keep its states in this process and by its clock",
+    note = "a limit can be `set` at run time over stores of this process only; on a shared store every process must learn of the change: give the limit a version number there"
+)]
 pub trait InProcess {
     /// What that clock shows.
     fn now(&self) -> Timestamp;

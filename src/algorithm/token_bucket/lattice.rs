@@ -70,6 +70,45 @@ impl Lattice {
         }
     }
 
+    /// The lattice as words; see [`Plain`](crate::algorithm::Plain). The first number is small.
+    pub(super) const fn into_words(self) -> (u8, [u64; 5]) {
+        let Self {
+            snapping,
+            short_token_ns,
+            long_tokens,
+        } = self;
+        let (kind, [short_part, per_ns, per_token]) = match snapping {
+            Snapping::None => (0, [0; 3]),
+            Snapping::Reciprocal {
+                short_part,
+                per_ns,
+                per_token,
+            } => (1, [short_part, per_ns, per_token]),
+            Snapping::Division => (2, [0; 3]),
+        };
+        let words = [short_part, per_ns, per_token, short_token_ns, long_tokens];
+        (kind, words)
+    }
+
+    #[inline(always)] // as the bucket's
+    pub(super) const fn from_words(kind: u8, words: [u64; 5]) -> Self {
+        let [short_part, per_ns, per_token, short_token_ns, long_tokens] = words;
+        let snapping = match kind {
+            0 => Snapping::None,
+            1 => Snapping::Reciprocal {
+                short_part,
+                per_ns,
+                per_token,
+            },
+            _ => Snapping::Division,
+        };
+        Self {
+            snapping,
+            short_token_ns,
+            long_tokens,
+        }
+    }
+
     /// Whether instants carry a rounding at all.
     #[inline]
     pub(super) const fn is_trivial(&self) -> bool {

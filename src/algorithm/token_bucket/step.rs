@@ -185,7 +185,7 @@ impl TokenBucket {
     /// Charges work that was already done: never refused, but in whole tokens, and no deeper than `max_wait` into
     /// debt. What finds no room writes nothing; otherwise charges that come often would keep the bucket at its
     /// deepest, whatever fraction of a token each of them added.
-    fn charge(&self, now_ns: u64, tat: &mut u64, cost: u64) -> Step {
+    pub(super) fn charge(&self, now_ns: u64, tat: &mut u64, cost: u64) -> Step {
         let base = self.base(now_ns, *tat);
         let room_ns = self.latest_tat(now_ns).saturating_sub(base.ns);
         let charged = self.rate.tokens_within(room_ns, base.fraction).min(cost);
@@ -246,7 +246,7 @@ impl TokenBucket {
 
     /// The TAT after taking `cost` tokens, unless that is past the end of time.
     #[inline]
-    fn charged(&self, base: Point, cost: u64) -> Option<u64> {
+    pub(super) fn charged(&self, base: Point, cost: u64) -> Option<u64> {
         let charge_ns = if cost == 1 {
             self.lattice.token_ns(base.fraction)
         } else {
@@ -300,7 +300,7 @@ impl TokenBucket {
     /// Refuses what can never pass: more than the bucket holds, or past the end of time. Also where a bucket that does not count
     /// is recognised.
     #[inline(always)] // a step that a function returns goes through memory, and so would all others that meet it
-    fn refuse(&self, now_ns: u64, tat_ns: u64, cost: u64) -> Step {
+    pub(super) fn refuse(&self, now_ns: u64, tat_ns: u64, cost: u64) -> Step {
         rare();
         if !self.is_finite() {
             // Whatever else is asked was answered before it came here: this is a plain take.

@@ -14,7 +14,7 @@
 
 use core::time::Duration;
 
-use crate::algorithm::{Algorithm, Misfit, Step, WindowState};
+use crate::algorithm::{Algorithm, LiveWord, Misfit, Step, WindowState};
 use crate::decision::{Decision, Outcome};
 use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
@@ -126,7 +126,7 @@ macro_rules! single_words {
         })+
     };
 }
-single_words!(u64);
+single_words!(u64, LiveWord);
 
 /// Windows run on whole milliseconds here.
 const TICK_NS: u64 = 1_000_000;
