@@ -42,6 +42,13 @@ impl OneKind {
         }
     }
 
+    /// Whether `algorithm` can tell what the store's states owe. Unlike [`admits`](Self::admits), it settles nothing.
+    #[cfg(feature = "dashmap")]
+    pub(crate) fn understands<A: Algorithm>(&self, algorithm: &A) -> bool {
+        let held = self.kind.load(Ordering::Relaxed);
+        A::State::IS_ORDERED || held == 0 || held == algorithm.state_kind().number()
+    }
+
     /// The store is empty again.
     #[cfg(feature = "dashmap")]
     pub(crate) fn forget(&self) {

@@ -4,6 +4,8 @@
 mod absent;
 mod bound;
 mod edges;
+mod kinds;
+mod limits_that_differ;
 mod promises;
 mod support;
 mod threads;

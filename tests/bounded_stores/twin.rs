@@ -41,6 +41,7 @@ impl<A: Algorithm> Twin<A> {
         };
         let reset_after = scaled(decision.reset_after());
         Decision::new(outcome, decision.limit(), decision.remaining(), reset_after)
+            .with_uncharged(decision.uncharged())
             .with_receipt(decision.into_receipt())
     }
 }
@@ -118,7 +119,7 @@ fn requests(event: &Event, receipts: &mut HashMap<u64, Receipts>) -> Option<(Req
             both(or_wait, cost, ns)
         }
         Op::Charge { cost } => {
-            let charge = |cost, _| Request::up_to(cost).at_least(0).or_wait(Duration::MAX);
+            let charge = |cost, _| Request::charge(cost);
             both(charge, cost, 0)
         }
         Op::Refund { which, amount } => {

@@ -186,7 +186,8 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
     }
 
     /// Forgets the keys whose state under `algorithm` is that of a key never seen, which changes no
-    /// later decision. Returns how many those were.
+    /// later decision. Returns how many those were: 0 if `algorithm` does not share states with those that the store holds, a
+    /// window of another length for one, because it cannot tell.
     ///
     /// Takes the shards one after the other, each for as long as its keys take.
     pub fn prune<B>(&self, algorithm: &B) -> usize
@@ -202,6 +203,9 @@ impl<K: Eq + Hash, A: Algorithm, C> DashStore<K, A, C> {
     where
         B: Algorithm<State = A::State>,
     {
+        if !self.kind.understands(algorithm) {
+            return 0;
+        }
         let mut pruned = 0;
         let owes = |state: &A::State| algorithm.debt_ns(now, state) > 0;
         self.cells.retain(|_, cell| {
