@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratekeeper::{Algorithm, All, Limiter, Outcome, Request, TokenBucket, headers};
+use ratekeeper::{Algorithm, All, Carry, Limiter, Outcome, Request, TokenBucket, headers};
 
 use super::Row::{self, Check};
 use super::{SECOND, assert_allowed, assert_denied, ms, s};
@@ -12,14 +12,16 @@ pub(crate) const ROWS: &[Row] = &[
         let old = TokenBucket::new(10, Duration::from_secs(20), 16).unwrap();
         let new = TokenBucket::new(1000, Duration::from_secs(20), 16).unwrap();
         let mut tat = s(4).as_nanos(); // 2 of 16 taken
-        new.rescale(s(0), &mut tat, &old);
+        assert!(new.change(s(0), &mut tat, &old, Carry::Tokens));
         assert_eq!(tat, ms(40).as_nanos());
         assert_allowed(&new.step(s(0), &mut tat, &Request::ONE).decision, 13);
-        // Without the old limit: cut to an empty bucket, never a wait of 3.7 s.
+        // Without a change it is a second limit on the key: the debt of 4 s is paid in time, since to cut it would forgive it
+        // under the old limit, too, which other callers may still be using. The refusal writes nothing.
         let mut tat = s(4).as_nanos();
         let blind = new.step(s(0), &mut tat, &Request::ONE).decision;
-        assert_denied(&blind, Duration::from_millis(20));
-        assert_eq!(blind.remaining(), 0);
+        assert_denied(&blind, Duration::from_millis(3_700));
+        assert_eq!((blind.remaining(), tat), (0, s(4).as_nanos()));
+        assert_allowed(&old.step(s(0), &mut tat, &Request::PEEK).decision, 14);
     }),
     Check("S03", "Retry-After is rounded up, never 0", || {
         for (wait_ms, seconds) in [(1_200, 2), (300, 1), (1_000, 1)] {
@@ -105,7 +107,7 @@ pub(crate) const ROWS: &[Row] = &[
         || {
             let (ten, three) = (TokenBucket::per_second(10), TokenBucket::per_second(3));
             let mut tat = ms(200).as_nanos(); // 8 of 10 left
-            three.rescale(s(0), &mut tat, &ten);
+            assert!(three.change(s(0), &mut tat, &ten, Carry::Tokens));
             assert_allowed(&three.step(s(0), &mut tat, &Request::take(3)).decision, 0);
             assert_denied(
                 &three.step(s(0), &mut tat, &Request::ONE).decision,
@@ -120,11 +122,17 @@ pub(crate) const ROWS: &[Row] = &[
             TokenBucket::per_second(1).with_burst(20),
         );
         let mut tat = s(10).as_nanos(); // 0 left
-        twenty.rescale(s(0), &mut tat, &ten);
+        assert!(twenty.change(s(0), &mut tat, &ten, Carry::Tokens));
         assert_allowed(&twenty.step(s(0), &mut tat, &Request::PEEK).decision, 0);
         let mut full = 0;
-        twenty.rescale(s(0), &mut full, &ten);
+        assert!(twenty.change(s(0), &mut full, &ten, Carry::Tokens));
         assert_allowed(&twenty.step(s(0), &mut full, &Request::PEEK).decision, 20);
+        // Whoever wants something else says so: additive (the debt in time stays, so the raise is there), or a reset.
+        for (carry, left) in [(Carry::Debt, 10), (Carry::Full, 20), (Carry::Empty, 0)] {
+            let mut tat = s(10).as_nanos();
+            assert!(twenty.change(s(0), &mut tat, &ten, carry));
+            assert_allowed(&twenty.step(s(0), &mut tat, &Request::PEEK).decision, left);
+        }
     }),
     Check(
         "S40",
@@ -151,14 +159,14 @@ pub(crate) const ROWS: &[Row] = &[
                 .with_max_wait(Duration::from_secs(600));
             let limiter = Limiter::new(limit);
             assert_allowed(&limiter.apply_at(Request::take(1000), s(0)), 200);
-            let more =
-                limiter.apply_at(Request::up_to(300).at_least(0).or_wait(Duration::MAX), s(0));
+            let more = limiter.apply_at(Request::charge(300), s(0));
             assert_allowed(&more, 0);
             assert_eq!(
                 (more.granted(), more.reset_after()),
                 (300, Duration::from_secs(1300))
             );
-            assert_denied(&limiter.check_at(s(0)), Duration::from_secs(101)); // the balance is -100
+            assert_eq!((more.uncharged(), more.wait()), (0, 100 * SECOND)); // the balance is -100
+            assert_denied(&limiter.check_at(s(0)), 101 * SECOND);
 
             let limiter = Limiter::new(limit);
             let receipt = limiter.apply_at(Request::take(1000), s(0)).into_receipt();
@@ -195,14 +203,22 @@ pub(crate) const ROWS: &[Row] = &[
     }),
     Check(
         "F25",
-        "raising the rate never makes a key wait longer",
+        "raising the rate by a change never makes a key wait longer",
         || {
             let (slow, fast) = (TokenBucket::per_hour(1), TokenBucket::per_second(1));
             let mut tat = s(3600).as_nanos();
+            assert!(fast.change(s(0), &mut tat, &slow, Carry::Tokens));
             assert_denied(&fast.step(s(0), &mut tat, &Request::ONE).decision, SECOND);
+            // Two limits on one key are no change: the slow one's debt is paid in time, as it would be under the slow one.
             let mut tat = s(3600).as_nanos();
-            fast.rescale(s(0), &mut tat, &slow);
-            assert_denied(&fast.step(s(0), &mut tat, &Request::ONE).decision, SECOND);
+            assert_denied(
+                &fast.step(s(0), &mut tat, &Request::ONE).decision,
+                3600 * SECOND,
+            );
+            assert_denied(
+                &slow.step(s(0), &mut tat, &Request::ONE).decision,
+                3600 * SECOND,
+            );
         },
     ),
 ];
