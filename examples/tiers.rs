@@ -29,17 +29,13 @@ impl Tier {
 
 fn main() {
     let clock = ManualClock::new();
-    // Pruning goes by the limiter's own limit: give it the one that remembers longest.
     let users = KeyedLimiter::<u64, _, _>::with_clock(*Tier::Free.limit(), &clock);
     let burst = |user: u64, tier: Tier| {
         let limit = tier.limit();
-        let allowed = (0..100)
-            .filter(|_| users.check_with(&user, limit).is_allowed())
-            .count();
-        let wait = users
-            .check_with(&user, limit)
-            .retry_after()
-            .unwrap_or_default();
+        // The verbs of the limiter, under another limit, for one key.
+        let key = users.under(limit).for_key(&user);
+        let allowed = (0..100).filter(|_| key.check().is_allowed()).count();
+        let wait = key.check().retry_after().unwrap_or_default();
         println!("user {user} on {tier:<8?} ({limit}): {allowed:>3} of 100 pass, next in {wait:?}");
     };
 
@@ -47,9 +43,24 @@ fn main() {
     burst(2, Tier::Basic);
     burst(3, Tier::Premium);
 
-    println!("user 3 downgrades at once: the time its bucket still needs carries over");
-    burst(3, Tier::Free);
-    println!("user 1 upgrades, ten seconds later:");
-    clock.advance(Duration::from_secs(10));
+    println!("user 1 is served under another tier without a change: its debt is paid in time");
     burst(1, Tier::Premium);
+    println!("user 1 upgrades: it keeps its tokens, none, and they come at the new rate");
+    let report = users.change(&1, Tier::Free.limit(), Tier::Premium.limit());
+    println!(
+        "{} left, full in {:?}",
+        report.remaining(),
+        report.reset_after()
+    );
+    clock.advance(Duration::from_secs(1));
+    burst(1, Tier::Premium);
+    println!("user 3 downgrades, two seconds after it was drained:");
+    clock.advance(Duration::from_secs(1));
+    let report = users.change(&3, Tier::Premium.limit(), Tier::Free.limit());
+    println!(
+        "{} left, full in {:?}",
+        report.remaining(),
+        report.reset_after()
+    );
+    burst(3, Tier::Free);
 }

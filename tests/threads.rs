@@ -166,10 +166,10 @@ fn refunds_race_with_charges() {
     );
 }
 
-/// A caller that is delayed between reading its clock and loading the state must not take a newer state for one left
-/// by a stepped clock, and "repair" it: that would forgive the delay.
+/// A caller that is delayed between reading its clock and loading the state sees a state ahead of it. That is honest debt: the
+/// caller is refused, and nothing of it is forgiven.
 #[test]
-fn a_stale_reading_repairs_nothing() {
+fn a_stale_reading_forgives_nothing() {
     const LATE: Timestamp = Timestamp::from_nanos(100_000_000_000);
 
     /// The first reading is old, later ones are right.
