@@ -10,9 +10,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use ratekeeper::{
-    Algorithm, All, AnyAlgorithm, Clock, DashStore, Decision, FixedWindow, InvalidLimit,
-    KeyedLimiter, Limiter, LogRing, ManualClock, MemoryStore, Outcome, Request, SlidingLog,
-    SlidingWindow, StdClock, Step, Timestamp, TokenBucket, UnixClock, headers,
+    Algorithm, All, AnyAlgorithm, Carry, Clock, DashStore, Decision, FixedWindow, ForKey,
+    InvalidLimit, KeyedLimiter, Limiter, LogRing, ManualClock, MemoryStore, Outcome, Report,
+    Request, SlidingLog, SlidingWindow, StdClock, Step, Timestamp, TokenBucket, UnixClock, headers,
 };
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -88,8 +88,76 @@ fn tiers_are_ready_made_limits() {
         }
     }
     let users = KeyedLimiter::<u64>::new(*Tier::Premium.limit());
-    assert_eq!(users.check_with(&1, Tier::Free.limit()).remaining(), 9);
-    assert_eq!(users.check_with(&2, Tier::Premium.limit()).remaining(), 999);
+    let tier = Tier::Free;
+    assert_eq!(users.under(tier.limit()).check(&1).remaining(), 9);
+    assert_eq!(
+        users.under(Tier::Premium.limit()).check(&2).remaining(),
+        999
+    );
+    assert_eq!(
+        users.under(tier.limit()).for_key(&1).check_n(4).remaining(),
+        5
+    );
+
+    // A key changes its tier, once: its tokens go with it.
+    let report = users.change(&1, Tier::Free.limit(), Tier::Premium.limit());
+    assert_eq!((report.remaining(), report.limit()), (5, 1000));
+    let fresh = users.change_with(&1, Tier::Premium.limit(), Tier::Free.limit(), Carry::Full);
+    assert_eq!(fresh.remaining(), 10);
+}
+
+#[test]
+fn a_key_is_named_once() {
+    struct Session<'a> {
+        quota: ForKey<'a, str, TokenBucket, DashStore<String>>,
+    }
+    let users = KeyedLimiter::<String>::new(TokenBucket::per_minute(10));
+    let name = String::from("alice");
+    let session = Session {
+        quota: users.for_key(name.as_str()),
+    };
+    // It is two references and a flag: copied, handed on, asked again.
+    let copy = session.quota;
+    assert!(copy.check().is_allowed());
+    assert_eq!(session.quota.peek().remaining(), 9);
+    assert_eq!(session.quota.key(), "alice");
+    assert_eq!(session.quota.algorithm(), users.algorithm());
+    assert!(session.quota.try_check().unwrap().is_allowed());
+    session.quota.try_forget().unwrap();
+    assert_eq!(session.quota.peek().remaining(), 10);
+    // Limits from a database row, for as long as the call takes.
+    let row: TokenBucket = "3/min".parse().unwrap();
+    let decision = users.under(&row).check("bob");
+    assert_eq!((decision.limit(), decision.remaining()), (3, 2));
+    let (any, other) = (
+        AnyAlgorithm::from(row),
+        AnyAlgorithm::from(SlidingWindow::per_minute(3)),
+    );
+    let any_users = KeyedLimiter::<u64, _>::new(any);
+    assert!(any_users.under(&any).check(&1).is_allowed());
+    let refused = any_users.under(&other).check(&1);
+    assert_eq!(refused.outcome(), Outcome::Unsupported);
+}
+
+#[test]
+fn a_report_is_kept_and_the_receipt_spent() {
+    #[derive(Default)]
+    struct Answer {
+        limits: Vec<Report>,
+    }
+    let tokens = KeyedLimiter::<u64>::new(TokenBucket::per_minute(10_000));
+    let mut answer = Answer::default();
+    let (report, receipt) = tokens.check_n(&7, 4_000).split();
+    answer.limits.push(report);
+    let refund = Request::refund(4_000 - 1_234, receipt);
+    answer.limits.push(tokens.apply(&7, refund).report());
+    let left: Vec<_> = answer.limits.iter().map(Report::remaining).collect();
+    assert_eq!(left, [6_000, 8_766]);
+    // What was used above the estimate is charged; the report says what there was no room for.
+    let more = tokens.apply(&7, Request::charge(9_000)).report();
+    assert_eq!((more.granted(), more.uncharged()), (8_766, 234));
+    let denied = tokens.check_n(&7, 5_000).into_result().unwrap_err();
+    assert_eq!(Report::from(&denied).retry_after(), denied.retry_after());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ratekeeper::store::{
     Breaker, DenyCache, DynStore, ErrorKind, FailClosed, FailOpen, Fallback, Key, Ready, WithLimit,
 };
 use ratekeeper::{
-    Algorithm, AsyncStore, DashStore, Decision, KeyedLimiter, Request, SlidingWindow, Store,
+    Algorithm, AsyncStore, Carry, DashStore, Decision, KeyedLimiter, Request, SlidingWindow, Store,
     StoreError, TableStore, TokenBucket,
 };
 
@@ -64,6 +64,61 @@ async fn a_generic_middleware_in_spawned_tasks() {
         admitted += u32::from(task.await.unwrap().unwrap().is_allowed());
     }
     assert_eq!(admitted, 3);
+}
+
+/// A view borrows, so it is made inside the task that awaits.
+#[tokio::test]
+async fn tiers_in_spawned_tasks() {
+    let free = TokenBucket::per_minute(3);
+    let users = Arc::new(KeyedLimiter::<u64, _>::new(TokenBucket::per_minute(100)));
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let users = Arc::clone(&users);
+            tokio::spawn(async move {
+                let limit_from_db = free;
+                let user = 7;
+                let decision = users.under(&limit_from_db).check_async(&user).await?;
+                Ok::<_, StoreError>(decision.report())
+            })
+        })
+        .collect();
+    let mut admitted = 0;
+    for task in tasks {
+        admitted += u32::from(task.await.unwrap().unwrap().is_allowed());
+    }
+    assert_eq!(admitted, 3);
+    // For one key, and every verb.
+    let id = 8;
+    let key = users.under(&free).for_key(&id);
+    let (report, receipt) = key.apply_async(Request::take(2)).await.unwrap().split();
+    assert_eq!(report.remaining(), 1);
+    let back = key.apply_async(Request::refund(2, receipt)).await.unwrap();
+    assert_eq!(back.remaining(), 3);
+    assert!(users.for_key(&id).check_async().await.unwrap().is_allowed());
+    key.forget_async().await.unwrap();
+    let paid = TokenBucket::per_minute(50);
+    assert!(
+        key.apply_async(Request::take(3))
+            .await
+            .unwrap()
+            .is_allowed()
+    );
+    let report = users
+        .change_async(&id, &free, &paid, Carry::Tokens)
+        .await
+        .unwrap();
+    assert_eq!((report.remaining(), report.limit()), (0, 50));
+}
+
+/// What cannot change a key says so; it does not take another limit for a change.
+#[tokio::test]
+async fn a_store_that_cannot_change_says_so() {
+    let limit = TokenBucket::per_minute(1);
+    let users = KeyedLimiter::<str, _, _>::with_store(limit, DynStore::new(Remote));
+    let change = users
+        .change_async("alice", &limit, &limit, Carry::Tokens)
+        .await;
+    assert_eq!(change.unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[tokio::test]
