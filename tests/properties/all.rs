@@ -39,10 +39,11 @@ struct Together {
     wait_ns: u64,
     members: Vec<Member>,
     refusing: Vec<usize>,
-    marks: Vec<u64>,
+    /// What each was charged, and its receipt's mark.
+    parts: Vec<(u64, u64)>,
 }
 
-/// All pass, or nobody is charged; a partial grant is what everybody has. Repairs are not charges.
+/// All pass, or nobody is charged; a partial grant is what everybody has. A charge goes to each as far as it has room.
 fn together(members: &[Member], now: u64, ask: Ask) -> Together {
     let mut alone = members.to_vec();
     let mut steps: Vec<Step> = alone
@@ -55,12 +56,6 @@ fn together(members: &[Member], now: u64, ask: Ask) -> Together {
         .map(|step| step.decision.granted())
         .min()
         .unwrap();
-    let repaired = |steps: &[Step], alone: &[Member]| {
-        let charged_nothing = |step: &Step| step.repaired && step.decision.granted() == 0;
-        let kept = members.iter().zip(alone).zip(steps);
-        let kept = kept.map(|((old, new), step)| if charged_nothing(step) { new } else { old });
-        kept.cloned().collect::<Vec<_>>()
-    };
     if !passed {
         granted = 0;
         let refusing = (0..steps.len()).filter(|i| !steps[*i].decision.is_allowed());
@@ -77,14 +72,22 @@ fn together(members: &[Member], now: u64, ask: Ask) -> Together {
             outcome,
             granted,
             wait_ns: 0,
-            members: repaired(&steps, &alone),
+            members: members.to_vec(),
             refusing,
-            marks: vec![],
+            parts: vec![(0, 0); members.len()],
         };
     }
-    let members = if granted == 0 && !ask.charge {
-        repaired(&steps, &alone)
-    } else if ask.charge || steps.iter().all(|step| step.decision.granted() == granted) {
+    if granted == 0 && !ask.charge {
+        return Together {
+            outcome: Outcome::Allowed,
+            granted,
+            wait_ns: 0,
+            members: members.to_vec(),
+            refusing: vec![],
+            parts: vec![(0, 0); members.len()],
+        };
+    }
+    let members = if ask.charge || steps.iter().all(|step| step.decision.granted() == granted) {
         alone
     } else {
         let exact = Ask {
@@ -100,17 +103,18 @@ fn together(members: &[Member], now: u64, ask: Ask) -> Together {
         alone
     };
     let waits = steps.iter().map(|step| ns(step.decision.wait()));
-    let wait_ns = if granted > 0 { waits.max().unwrap() } else { 0 };
-    let marks = steps
-        .into_iter()
-        .map(|step| step.decision.into_receipt().mark());
+    let wait_ns = waits.max().unwrap();
+    let parts = steps.into_iter().map(|step| {
+        let receipt = step.decision.into_receipt();
+        (receipt.charged(), receipt.mark())
+    });
     Together {
         outcome: Outcome::Allowed,
         granted,
         wait_ns,
         members,
         refusing: vec![],
-        marks: marks.collect(),
+        parts: parts.collect(),
     }
 }
 
@@ -190,18 +194,27 @@ fn follow<A: Algorithm>(
                     );
                 }
                 members = expected.members;
-                if expected.granted == 0 {
-                    check(&members, now, &decision, pack(&state));
+                for (index, (charged, _)) in expected.parts.iter().enumerate() {
+                    assert_eq!(decision.charged_to(index), *charged);
+                }
+                assert_eq!(decision.charged_to(members.len()), 0);
+                let uncharged = if ask.charge {
+                    ask.cost - expected.granted
+                } else {
+                    0
+                };
+                assert_eq!(decision.uncharged(), uncharged);
+                check(&members, now, &decision, pack(&state));
+                if expected.parts.iter().all(|(charged, _)| *charged == 0) {
                     continue;
                 }
-                let run_at = if expected.wait_ns > 0 {
+                let run_at = if expected.wait_ns > 0 && !ask.charge {
                     now + expected.wait_ns
                 } else {
                     0
                 };
-                let part = |mark| Receipt::new(expected.granted, mark).with_run_at_ns(run_at);
-                let parts = expected.marks.into_iter().map(part).collect();
-                check(&members, now, &decision, pack(&state));
+                let part = |(charged, mark)| Receipt::new(charged, mark).with_run_at_ns(run_at);
+                let parts = expected.parts.into_iter().map(part).collect();
                 let whole = decision.into_receipt();
                 receipts.push(Receipts { whole, parts });
                 continue;

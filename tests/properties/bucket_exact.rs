@@ -74,10 +74,7 @@ fn take(limit: &TokenBucket, exact: &mut Exact, now: u64, state: &mut u64, ask: 
         exact.take(grant);
         return;
     }
-    assert_eq!(
-        *state, before,
-        "nothing to repair while the clock runs forwards"
-    );
+    assert_eq!(*state, before, "a refusal writes nothing");
     let least = i128::from(ask.at_least);
     match decision.outcome() {
         Outcome::TooLarge => {
@@ -93,20 +90,23 @@ fn take(limit: &TokenBucket, exact: &mut Exact, now: u64, state: &mut u64, ask: 
     }
 }
 
+/// Whole tokens, as many as fit; what is owed beyond the burst is paid after the stated wait, and not a nanosecond earlier.
 fn charge(limit: &TokenBucket, exact: &mut Exact, now: u64, state: &mut u64, ask: Ask) {
     let top = late(limit, now + full_ns(limit) + ns(limit.max_wait()));
     let room = exact.overdraft(top);
-    let decision = step(limit, now, state, &ask.request()).decision;
+    let charged = room.clamp(0, i128::from(ask.cost));
+    let before = *state;
+    let answer = step(limit, now, state, &ask.request());
+    let decision = answer.decision;
     assert_eq!(decision.outcome(), Outcome::Allowed);
-    assert_eq!(
-        i128::from(decision.granted()),
-        room.min(i128::from(ask.cost))
-    );
-    if i128::from(ask.cost) <= room {
-        exact.take(i128::from(ask.cost));
-    } else {
-        exact.owe_until(top);
-    }
+    assert_eq!(i128::from(decision.granted()), charged);
+    assert_eq!(decision.uncharged(), ask.cost - decision.granted());
+    assert_eq!(charged == 0, answer.keep.is_none());
+    assert_eq!(charged == 0, *state == before);
+    exact.take(charged);
+    let overdrawn = |after_ns| exact.level_at(late(limit, now + after_ns)) < 0;
+    let wait_ns = ns(decision.wait());
+    assert!(!overdrawn(wait_ns) && (wait_ns == 0 || overdrawn(wait_ns - 1)));
 }
 
 fn history() -> impl Strategy<Value = Vec<(Amount, What)>> {

@@ -114,11 +114,6 @@ impl Exact {
     pub(crate) fn take(&mut self, tokens: i128) {
         self.level -= tokens * self.period;
     }
-
-    /// Sets the debt so that the bucket is full at `top` and not before.
-    pub(crate) fn owe_until(&mut self, top: i128) {
-        self.level = self.full - (top - self.then);
-    }
 }
 
 /// The most that was ever taken in a window beyond what the rate gives back in it: over all windows that

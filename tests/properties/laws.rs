@@ -1,5 +1,6 @@
 //! Laws that every algorithm obeys, whatever its state, the instant and the request: an answer is
-//! complete and honest, and nothing but a charge, a give-back or a repair moves the state.
+//! complete and honest, and nothing but a charge or a give-back moves the state: a refusal or a peek never does, however far
+//! the state lies ahead of the caller, because that is debt under another limit or another clock, and not a fault.
 
 use std::time::Duration;
 
@@ -21,9 +22,6 @@ struct Trial {
     max_wait_ns: u64,
     /// Whether `limit()` is the same in every answer; several limits name the one that spoke.
     alone: bool,
-    /// Whether any take writes a repair that is due. Among several limits, a window that would let the
-    /// request pass keeps its state when another refuses.
-    repairs: bool,
 }
 
 impl Trial {
@@ -32,7 +30,6 @@ impl Trial {
             scale: Scale::of_bucket(bucket),
             max_wait_ns: ns(bucket.max_wait()),
             alone: true,
-            repairs: true,
         }
     }
 
@@ -41,14 +38,12 @@ impl Trial {
             scale: Scale::of_window(limit, window),
             max_wait_ns: 0,
             alone: true,
-            repairs: true,
         }
     }
 
     fn among_others(self) -> Self {
         Self {
             alone: false,
-            repairs: false,
             ..self
         }
     }
@@ -104,8 +99,7 @@ fn obey<A: Algorithm>(limit: &A, trial: Trial, begin: u64, mut state: A::State, 
         remaining(limit, now, &state, event.what);
         forgetting(limit, trial, now, &state, &answer);
         if refund.is_none() {
-            grant(ask, &answer);
-            repair(limit, trial, now, &state, ask);
+            grant(trial, ask, &answer);
             promise(limit, trial, now, &state, ask, &answer);
         } else {
             assert_eq!(answer.decision.outcome(), Outcome::Allowed);
@@ -128,23 +122,20 @@ fn again<A: Algorithm>(
     let mut copy = before.clone();
     let second = step(limit, now, &mut copy, request);
     assert_eq!(second.decision, answer.decision);
-    assert_eq!(
-        (second.keep, second.repaired),
-        (answer.keep, answer.repaired)
-    );
+    assert_eq!(second.keep, answer.keep);
     assert!(same(&copy, after));
 }
 
 fn unchanged_means_untouched<S: State>(before: &S, after: &S, answer: &Step) {
     if answer.keep.is_none() {
-        assert!(!answer.repaired, "a repair that is not stored");
         assert!(same(before, after), "moved {before:?} to {after:?}, unsaid");
     } else {
         assert!(!same(before, after), "{before:?} is to be stored again");
     }
-    if !answer.decision.is_allowed() && answer.keep.is_some() {
-        assert!(answer.repaired, "a refusal moved {before:?} to {after:?}");
-    }
+    assert!(
+        answer.decision.is_allowed() || answer.keep.is_none(),
+        "a refusal moved {before:?} to {after:?}"
+    );
 }
 
 /// The numbers describe the state after the decision, and waiting covers it.
@@ -166,23 +157,17 @@ fn numbers<A: Algorithm>(limit: &A, trial: Trial, now: u64, state: &A::State, an
     }
 }
 
-/// Nobody is locked out: whatever was asked, a state too far ahead has been cut back.
-fn repair<A: Algorithm>(limit: &A, trial: Trial, now: u64, state: &A::State, ask: Ask) {
-    if ask.cost > 0 && trial.repairs {
-        assert!(
-            !is_to_be_repaired(limit, now, state),
-            "{ask:?} left {state:?} at {now}"
-        );
-    }
-}
-
-fn is_to_be_repaired<A: Algorithm>(limit: &A, now: u64, state: &A::State) -> bool {
-    step(limit, now, &mut state.clone(), &Request::take(u64::MAX)).repaired
-}
-
-fn grant(ask: Ask, answer: &Step) {
+fn grant(trial: Trial, ask: Ask, answer: &Step) {
     let decision = &answer.decision;
     let granted = decision.granted();
+    if ask.charge && ask.cost > 0 {
+        assert!(decision.is_allowed(), "a charge is never refused");
+        assert_eq!(granted + decision.uncharged(), ask.cost, "{decision:?}");
+        // Whole tokens, or nothing is written; of several limits, some may be charged where another has no room.
+        assert!(answer.keep.is_some() == (granted > 0) || !trial.alone && granted == 0);
+    } else {
+        assert_eq!(decision.uncharged(), 0);
+    }
     if decision.is_allowed() {
         assert!(granted <= ask.cost);
         assert!(granted >= ask.at_least);
@@ -267,9 +252,6 @@ fn forgetting<A: Algorithm>(limit: &A, trial: Trial, now: u64, state: &A::State,
     if reset_ns == u64::MAX {
         return; // saturated: twice a window of more than 292 years
     }
-    if is_to_be_repaired(limit, now, state) {
-        return; // only looked at: the repair that the numbers tell of is still to be written
-    }
     let fresh = A::State::default();
     for later in [then, then.saturating_add(trial.scale.full_ns / 2)] {
         for cost in [0, 1, trial.scale.limit, trial.scale.limit / 2 + 1] {
@@ -342,10 +324,7 @@ proptest! {
         state in edge(),
         events in events(),
     ) {
-        let trial = Trial {
-            repairs: true,
-            ..Trial::bucket(&a).among_others()
-        };
+        let trial = Trial::bucket(&a).among_others();
         obey(&All([a, b]), trial, begin, [0; 2], &events);
         obey(&All([a, b]), trial, begin, [state, 0], &events);
         obey(&All([b]), Trial::bucket(&b), begin, [begin], &events);

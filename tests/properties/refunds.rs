@@ -1,12 +1,16 @@
-//! Giving tokens back: never more than was taken, never so that others pass more than the stated bounds.
+//! Giving tokens back: never more than was taken, never so that others pass more than the stated bounds. Without a `max_wait`
+//! nobody stands in line, and a refund gives back all that has not refilled; beside a line it gives nothing, because the
+//! instants of those in line are promised already and the tokens would be used a second time.
 
 use proptest::prelude::*;
 use ratekeeper::{Outcome, Receipt, Request, TokenBucket};
 
-use crate::exact::{Exact, Meter, full_ns, is_dense, late, on_time, period, slack};
+use crate::exact::{
+    Exact, Meter, burst, full_ns, is_dense, late, on_time, period, slack, tokens as tokens_of,
+};
 use crate::support::{
-    Amount, Ask, Scale, amount, any_bucket, config, edge, ns, peek, realistic_bucket, small_bucket,
-    step,
+    Amount, Ask, Scale, What, amount, any_bucket, bucket, config, edge, ns, peek, realistic_bucket,
+    small_bucket, step, what,
 };
 
 #[derive(Debug)]
@@ -74,6 +78,7 @@ fn run(limit: &TokenBucket, begin: u64, one_at_a_time: bool, events: &[(Amount, 
                 };
                 let tokens = tokens.cost(receipt.charged()).min(receipt.charged());
                 let owed_before = owed(limit, now, state);
+                let after = receipt.mark();
                 let answer = step(limit, now, &mut state, &Request::refund(tokens, receipt));
                 assert!(answer.decision.is_allowed());
                 let given = owed_before - owed(limit, now, state);
@@ -82,6 +87,12 @@ fn run(limit: &TokenBucket, begin: u64, one_at_a_time: bool, events: &[(Amount, 
                     (0..=asked).contains(&given),
                     "gave {given} back for {asked}"
                 );
+                // All that has not refilled meanwhile, to the rounding of unrelated instants: no line takes it away.
+                if !is_dense(limit) {
+                    let unpaid = late(limit, after) - late(limit, now);
+                    let due = asked.min(unpaid).min(owed_before).max(0);
+                    assert!(given >= due - 4 * tokens_of(limit), "gave {given} of {due}");
+                }
                 as_it_happens.count(on_time(limit, now), -given);
                 taken[index].units -= given;
                 excess += given.min(taken[index].given_since);
@@ -106,6 +117,154 @@ fn as_if_never_taken(limit: &TokenBucket, taken: &[Taken], bound: i128) {
             take.at
         );
     }
+}
+
+/// A take, when it runs.
+#[derive(Debug)]
+struct Booked {
+    run_at: u64,
+    /// The order of events at one instant.
+    turn: usize,
+    units: i128,
+    receipt: Option<Receipt>,
+}
+
+/// Takes that may wait in line, cancelled or refunded: counted when they run, taken minus given back keeps the bound.
+fn with_waiting(
+    limit: &TokenBucket,
+    begin: u64,
+    events: &[(Amount, Option<(usize, Amount)>, What)],
+) {
+    let scale = Scale::of_bucket(limit);
+    let (mut state, mut now) = (0, begin);
+    let mut booked: Vec<Booked> = Vec::new();
+    let mut given_back: Vec<(u64, usize, i128)> = Vec::new();
+    for (turn, (time, refund, what)) in events.iter().enumerate() {
+        now += time.short_time(scale) / 4;
+        let Some((back, tokens)) = refund else {
+            let mut ask = what.ask(limit.burst(), ns(limit.max_wait()));
+            ask.charge = false; // work already done keeps no bound
+            let decision = step(limit, now, &mut state, &ask.request()).decision;
+            booked.push(Booked {
+                run_at: now + ns(decision.wait()),
+                turn,
+                units: i128::from(decision.granted()) * period(limit),
+                receipt: (decision.granted() > 0).then(|| decision.into_receipt()),
+            });
+            continue;
+        };
+        let Some(index) = booked.len().checked_sub(back + 1) else {
+            continue;
+        };
+        let Some(receipt) = booked[index].receipt.take() else {
+            continue;
+        };
+        let before = state;
+        let (is_last, is_cancel) = (receipt.mark() == state, now < booked[index].run_at);
+        // What is cancelled is cancelled whole: see `Receipt` on the rest of a reservation that runs later than it need.
+        let tokens = if is_cancel {
+            receipt.charged()
+        } else {
+            tokens.cost(receipt.charged())
+        };
+        let owed_before = owed(limit, now, state);
+        let answer = step(limit, now, &mut state, &Request::refund(tokens, receipt));
+        assert!(answer.decision.is_allowed());
+        let somebody_waits = booked
+            .iter()
+            .any(|work| work.run_at > now && work.units > 0);
+        if is_cancel {
+            if state < before {
+                booked[index].units = 0;
+            }
+        } else if somebody_waits && !is_last {
+            assert_eq!((answer.keep, state), (None, before), "given beside a line");
+        } else {
+            given_back.push((now, turn, owed_before - owed(limit, now, state)));
+        }
+    }
+    let runs = booked
+        .iter()
+        .map(|work| (work.run_at, work.turn, work.units));
+    let given_back = given_back
+        .iter()
+        .map(|(at, turn, units)| (*at, *turn, -*units));
+    let mut all: Vec<_> = runs.chain(given_back).collect();
+    all.sort_unstable();
+    let mut meter = Meter::new();
+    for (at, _, units) in &all {
+        let level = meter.count(on_time(limit, *at), *units);
+        assert!(
+            level <= burst(limit) * period(limit) + slack(limit),
+            "{level} at {at} of {all:?}"
+        );
+    }
+}
+
+fn queueing_bucket() -> impl Strategy<Value = TokenBucket> {
+    (1_u64..=16, 1_u64..=30, 1_u64..=8, 1_u64..=240).prop_map(|(n, p, b, s)| bucket(n, p, b, s))
+}
+
+proptest! {
+    #![proptest_config(config(6_000))]
+
+    #[test]
+    fn beside_a_line(
+        limit in queueing_bucket(),
+        begin in 0_u64..60,
+        events in prop::collection::vec(
+            (amount(), prop_oneof![3 => Just(None), 2 => (0_usize..5, amount()).prop_map(Some)], what()),
+            1..60,
+        ),
+    ) {
+        with_waiting(&limit, begin, &events);
+    }
+}
+
+/// Ten taken, ten more in line; a refund of the first ten would let twenty run at once. The last in line may cancel, and then
+/// the first gives back as it always did.
+#[test]
+fn a_refund_gives_nothing_while_somebody_waits() {
+    const SECOND: u64 = 1_000_000_000;
+    let limit = bucket(1, SECOND, 10, 20 * SECOND);
+    let mut state = 0;
+    let now = 100 * SECOND;
+    let mut take = |request| {
+        step(&limit, now, &mut state, &request)
+            .decision
+            .into_receipt()
+    };
+    let (first, second) = (take(Request::take(4)), take(Request::take(6)));
+    let waiting = take(Request::take(10).or_wait(limit.max_wait()));
+    let before = state;
+    let nothing = step(&limit, now, &mut state, &Request::refund(4, first));
+    assert_eq!((nothing.keep, state), (None, before));
+    let cancelled = step(&limit, now, &mut state, &Request::refund(10, waiting));
+    assert_eq!(
+        (cancelled.decision.remaining(), state),
+        (0, now + 10 * SECOND)
+    );
+    let back = step(&limit, now, &mut state, &Request::refund(6, second));
+    assert_eq!((back.decision.remaining(), state), (6, now + 4 * SECOND));
+}
+
+/// A charge beyond the burst is a line, too.
+#[test]
+fn a_refund_gives_nothing_beside_a_charge_beyond_the_burst() {
+    const SECOND: u64 = 1_000_000_000;
+    let limit = bucket(1, SECOND, 10, 20 * SECOND);
+    let mut state = 0;
+    let taken = step(&limit, 0, &mut state, &Request::take(4))
+        .decision
+        .into_receipt();
+    let charge = step(&limit, 0, &mut state, &Request::charge(8)).decision;
+    assert_eq!((charge.granted(), ns(charge.wait())), (8, 2 * SECOND));
+    let nothing = step(&limit, SECOND, &mut state, &Request::refund(4, taken));
+    assert_eq!((nothing.keep, state), (None, 12 * SECOND));
+    let charge = charge.into_receipt(); // the last in line
+    let back = step(&limit, SECOND, &mut state, &Request::refund(8, charge));
+    assert!(back.keep.is_some());
+    assert_eq!(state, 4 * SECOND);
 }
 
 proptest! {

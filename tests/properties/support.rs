@@ -6,8 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use ratekeeper::{
-    Algorithm, Decision, FixedWindow, Outcome, Request, SlidingLog, SlidingWindow, Step, Timestamp,
-    TokenBucket,
+    Algorithm, Carry, Decision, FixedWindow, Outcome, Request, SlidingLog, SlidingWindow, Step,
+    Timestamp, TokenBucket,
 };
 
 /// `cases` random inputs from a fixed seed; nothing is written to disk.
@@ -42,7 +42,7 @@ pub(crate) fn peek<A: Algorithm>(limit: &A, now: u64, state: &A::State) -> Decis
     let mut copy = state.clone();
     let step = step(limit, now, &mut copy, &Request::PEEK);
     assert!(same(&copy, state), "a peek moved {state:?} to {copy:?}");
-    assert_eq!((step.keep, step.repaired), (None, false), "a peek writes");
+    assert_eq!(step.keep, None, "a peek writes");
     assert_eq!(step.decision.outcome(), Outcome::Allowed);
     assert_eq!(
         (step.decision.granted(), step.decision.wait()),
@@ -158,7 +158,7 @@ impl Ask {
 
     pub(crate) const fn request(self) -> Request {
         if self.charge {
-            return Request::up_to(self.cost).at_least(0).or_wait(Duration::MAX);
+            return Request::charge(self.cost);
         }
         let wait = Duration::from_nanos(self.wait_ns);
         Request::take(self.cost)
@@ -309,4 +309,9 @@ pub(crate) fn start() -> impl Strategy<Value = u64> {
         2 => edge(),
         1 => (0_u64..100).prop_map(|off| u64::MAX - off),
     ]
+}
+
+/// What a change of limits carries over.
+pub(crate) fn carry() -> impl Strategy<Value = Carry> {
+    prop::sample::select(&[Carry::Tokens, Carry::Debt, Carry::Full, Carry::Empty][..])
 }
