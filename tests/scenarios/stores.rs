@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use ratekeeper::store::{
-    CasLoop, CasStore, ErrorKind, Fallback, Jitter, Leased, Loaded, StateBytes, Store, StoreError,
-    Swap,
+    CasLoop, CasStore, ErrorKind, Fallback, Jitter, KeyKind, Leased, Loaded, StateBytes, Store,
+    StoreError, Swap,
 };
 use ratekeeper::{Algorithm, DashStore, Decision, ManualClock, Request, TokenBucket};
 
@@ -40,7 +40,7 @@ impl Backend<'_> {
 impl CasStore<str> for Backend<'_> {
     type Version = ();
 
-    fn load(&self, _key: &str) -> Result<Loaded<()>, StoreError> {
+    fn load(&self, _key: &str, _kind: &KeyKind) -> Result<Loaded<()>, StoreError> {
         Ok(Loaded {
             state: self.live().map(|(state, _)| state),
             version: (),
@@ -51,12 +51,13 @@ impl CasStore<str> for Backend<'_> {
     fn compare_exchange(
         &self,
         key: &str,
+        kind: &KeyKind,
         seen: &Loaded<()>,
         new: &StateBytes,
         keep: Duration,
     ) -> Result<Swap<()>, StoreError> {
         *self.exchanges.borrow_mut() += 1;
-        if take_one(&self.rivals) || self.load(key)?.state != seen.state {
+        if take_one(&self.rivals) || self.load(key, kind)?.state != seen.state {
             return Ok(Swap::Conflict(None));
         }
         let seconds = keep.as_nanos().div_ceil(1_000_000_000);
