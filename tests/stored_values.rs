@@ -196,11 +196,26 @@ fn the_newest_version_decides() {
 }
 
 #[test]
-fn a_value_without_version_keeps_its_debt_in_time() {
+fn a_value_without_version_keeps_its_debt_in_time_up_to_the_reach() {
     let newer = five().with_version(1);
-    let step = step_stored(&newer, at(100), Some(&with_reach(160, 60)), &Request::ONE).unwrap();
-    assert_eq!(seconds(&step.decision), Some(56));
-    assert_eq!(step.write.unwrap().value.len(), 43);
+    let step = step_stored(&newer, at(100), Some(&with_reach(103, 60)), &Request::take(3)).unwrap();
+    assert_eq!(seconds(&step.decision), Some(1));
+    let value = step.write.unwrap().value;
+    assert_eq!(value.len(), 43);
+    let again = step_stored(&newer, at(100), Some(&value), &Request::take(3)).unwrap();
+    assert_eq!((seconds(&again.decision), again.write), (Some(1), None));
+    // A longer one becomes an empty bucket, once: the wait that is told is the wait.
+    for far in [with_reach(160, 60), value_of_before(160)] {
+        let step = step_stored(&newer, at(100), Some(&far), &Request::ONE).unwrap();
+        assert_eq!(seconds(&step.decision), Some(1));
+        let value = step.write.unwrap().value;
+        let step = step_stored(&newer, at(101), Some(&value), &Request::ONE).unwrap();
+        assert!(step.decision.is_allowed());
+    }
+}
+
+fn value_of_before(tat_s: u64) -> StateBytes {
+    value(&[&[0x11], &(tat_s * E9).to_be_bytes()])
 }
 
 #[test]

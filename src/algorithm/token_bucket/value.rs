@@ -120,11 +120,11 @@ impl TokenBucket {
         let now_ns = now.as_nanos();
         let (state, must_write) = match Found::of(value)? {
             Found::AnotherKind => return Ok(None),
-            // Which limit left these is not said, so their debt is kept in time. If this limit has a version, the value gets it.
-            Found::Bare { tat_ns } => (tat_ns, self.version > 0),
+            // Which limit left these is not said, so their debt is kept in time.
+            Found::Bare { tat_ns } => self.first_version(now_ns, tat_ns, false),
             Found::WithReach { tat_ns, reach_ns } => {
                 let (tat_ns, is_repaired) = repaired(now_ns, tat_ns, reach_ns);
-                (tat_ns, is_repaired || self.version > 0)
+                self.first_version(now_ns, tat_ns, is_repaired)
             }
             Found::WithLimit { tat_ns, limit } => {
                 let (tat_ns, is_repaired) = repaired(now_ns, tat_ns, limit.reach_ns);
@@ -138,6 +138,16 @@ impl TokenBucket {
             }
         };
         Ok(Some(Opened { state, must_write }))
+    }
+
+    /// The TAT of a value without a version under this limit, and whether it must be stored. If this limit has a version, the value
+    /// gets it, and as with any change, a debt beyond this limit's reach is cut to that: the value would say no longer where
+    /// the debt came from, and the next step would take it for the proof of a clock step.
+    fn first_version(&self, now_ns: u64, tat_ns: u64, must_write: bool) -> (u64, bool) {
+        if self.version == 0 {
+            return (tat_ns, must_write);
+        }
+        (tat_ns.min(self.latest_tat(now_ns)), true)
     }
 
     /// The limit in a value that is a newer version of this one.
