@@ -10,8 +10,8 @@ mod sliding_window;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use ratekeeper::store::{ErrorKind, StateBytes, StoreError};
-use ratekeeper::{Algorithm, Decision, Request, Timestamp};
+use ratekeeper::store::{ErrorKind, StateBytes, StoreError, Version, step_stored};
+use ratekeeper::{Algorithm, Decision, Request, Timestamp, TokenBucket};
 use redis::Value;
 
 pub use self::sliding_log::MOST_LOG_ENTRIES;
@@ -20,9 +20,10 @@ use crate::script::Script;
 
 /// An algorithm that a server can run: the same machine once more, as a Lua script.
 ///
-/// The script decides and stores; it answers with the instant, the state it found and the state it left. From these the
-/// machine in this process works out the whole decision, and checks the script's: if the two disagree about the new state by
-/// a single bit, the answer is [`ErrorKind::Corrupt`]. So no arithmetic for waits and remainders is written twice.
+/// The script decides and stores; it answers with the instant, the value it found and the value it left. From these the
+/// machine in this process works out the whole decision ([`step_stored`]), and checks the script's: if the two disagree about
+/// the new value by a single bit, the answer is [`ErrorKind::Corrupt`]. So no arithmetic for waits and remainders is written
+/// twice.
 ///
 /// An algorithm of your own needs `call` only, if its script answers in that form; without a script, use
 /// [`CasLoop`](ratekeeper::store::CasLoop) over [`RedisCas`](crate::RedisCas).
@@ -43,6 +44,13 @@ pub trait RedisAlgorithm: Algorithm {
     {
         echoed(self, request, reply)
     }
+
+    /// How this limit's version compares with that of the value in a reply that decided nothing.
+    #[doc(hidden)]
+    fn compare(&self, reply: &Reply) -> Result<Version<TokenBucket>, StoreError> {
+        let _ = reply;
+        Err(strange_reply())
+    }
 }
 
 impl<A: RedisAlgorithm> RedisAlgorithm for &A {
@@ -53,6 +61,10 @@ impl<A: RedisAlgorithm> RedisAlgorithm for &A {
     fn answer(&self, request: &Request, reply: &Reply) -> Result<Decision, StoreError> {
         (**self).answer(request, reply)
     }
+
+    fn compare(&self, reply: &Reply) -> Result<Version<TokenBucket>, StoreError> {
+        (**self).compare(reply)
+    }
 }
 
 /// A script with its arguments.
@@ -60,12 +72,18 @@ impl<A: RedisAlgorithm> RedisAlgorithm for &A {
 pub struct Call {
     pub(crate) script: &'static Script,
     pub(crate) arguments: Vec<Vec<u8>>,
+    /// The limit's version; 0 for none.
+    pub(crate) version: u16,
 }
 
 impl Call {
     /// Runs `script` with `arguments` in `ARGV[2]` and what follows.
     pub const fn new(script: &'static Script, arguments: Vec<Vec<u8>>) -> Self {
-        Self { script, arguments }
+        Self {
+            script,
+            arguments,
+            version: 0,
+        }
     }
 
     /// The script.
@@ -132,32 +150,29 @@ impl Reply {
             _ => Err(strange_reply()),
         }
     }
+
+    /// Whether the script left the value alone because another version of the limit has to do with it.
+    pub(crate) fn is_of_another_version(&self) -> bool {
+        matches!(self.items.get(2), Some(Value::Int(0))) && self.items.len() == 3
+    }
 }
 
-/// The state with these bytes, if there are any.
+/// The value with these bytes, if there are any.
 pub(crate) fn stored(bytes: &[u8]) -> Result<Option<StateBytes>, StoreError> {
     (!bytes.is_empty())
         .then(|| StateBytes::from_stored(bytes))
         .transpose()
 }
 
-/// Repeats the step on the state that the script found.
+/// Repeats the step on the value that the script found.
 fn echoed<A: Algorithm>(
     algorithm: &A,
     request: &Request,
     reply: &Reply,
 ) -> Result<Decision, StoreError> {
-    let mut state = match stored(reply.bytes(1)?)? {
-        Some(found) => found.decode(algorithm)?,
-        None => A::State::default(),
-    };
-    let step = algorithm.step(reply.now(), &mut state, request);
-    let left = stored(reply.bytes(2)?)?;
-    let expected = step
-        .keep
-        .map(|_| StateBytes::encode(algorithm, &state))
-        .transpose()?;
-    if left != expected {
+    let found = stored(reply.bytes(1)?)?;
+    let step = step_stored(algorithm, reply.now(), found.as_ref(), request)?;
+    if stored(reply.bytes(2)?)? != step.write.map(|write| write.value) {
         const MESSAGE: &str = "the script and this process disagree about the outcome";
         return Err(StoreError::new(ErrorKind::Corrupt, MESSAGE));
     }

@@ -1,12 +1,13 @@
 //! Several decisions in one round trip.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::join_all;
 use ratekeeper::Request;
-use ratekeeper::store::{Item, Key, StoreError};
+use ratekeeper::store::{Item, Key, KeyKind, StoreError, answer_at_once};
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisError, Value};
+use tokio::time::{Instant, timeout_at};
 
 use crate::algorithm::{Call, RedisAlgorithm, Reply};
 use crate::error::{deadline_passed, store_error};
@@ -30,14 +31,21 @@ where
     A: RedisAlgorithm,
     C: ConnectionLike + Clone + Send + Sync,
 {
+    let deadline = Instant::now() + store.deadline();
     let mut asked = Vec::with_capacity(items.len());
     for item in items {
         let Some(request) = item.take_request() else {
             continue;
         };
-        match item.algorithm().call(&request, store.grace()) {
+        let algorithm = item.algorithm();
+        if let Some(decision) = answer_at_once(algorithm, &request) {
+            item.set_result(Ok(decision));
+            continue;
+        }
+        match algorithm.call(&request, store.grace()) {
             Ok(call) => {
-                let key = store.namespace.key(item.key());
+                let kind = KeyKind::of(algorithm);
+                let key = store.namespace.key_of_kind(item.key(), &kind);
                 asked.push(Asked {
                     item,
                     request,
@@ -48,40 +56,82 @@ where
             Err(error) => item.set_result(Err(error)),
         }
     }
-    if store.is_cluster {
-        return one_by_one(store, asked).await;
-    }
-    let deadline = tokio::time::Instant::now() + store.deadline();
-    let mut asked = asked.into_iter();
-    loop {
-        let part: Vec<_> = asked.by_ref().take(MOST_COMMANDS).collect();
-        if part.is_empty() {
-            return;
+    let mut singly = Vec::new();
+    let mut in_pipelines = Vec::with_capacity(asked.len());
+    let disputed = disputed_keys(&asked);
+    for one in asked {
+        if store.is_cluster || disputed.contains(&one.key) {
+            singly.push((one, None));
+        } else {
+            in_pipelines.push(one);
         }
-        let results = tokio::time::timeout_at(deadline, run(store, &part)).await;
+    }
+    let mut in_pipelines = in_pipelines.into_iter();
+    loop {
+        let part: Vec<_> = in_pipelines.by_ref().take(MOST_COMMANDS).collect();
+        if part.is_empty() {
+            break;
+        }
+        let results = timeout_at(deadline, run(store, &part)).await;
         let results =
             results.unwrap_or_else(|_| part.iter().map(|_| Err(deadline_passed())).collect());
         for (one, result) in part.into_iter().zip(results) {
-            finish(one, result);
+            match result {
+                Ok(reply) if reply.is_of_another_version() => singly.push((one, Some(reply))),
+                result => finish(one, result),
+            }
         }
     }
+    one_by_one(store, singly, deadline).await;
 }
 
-/// In a cluster each command finds its own node: all keys at once, the items of one key in order.
-async fn one_by_one<K, A, C>(store: &RedisStore<C>, asked: Vec<Asked<'_, '_, K, A>>)
-where
+/// The keys that are asked for under several versions of a limit: one that finds another's value is decided later than those
+/// behind it, which would change the order of a key's items. (Under a single version that takes a value that expires between
+/// two items, and then nothing stands before the first.)
+fn disputed_keys<K: ?Sized, A>(asked: &[Asked<'_, '_, K, A>]) -> HashSet<Vec<u8>> {
+    if asked.iter().all(|one| one.call.version == 0) {
+        return HashSet::new();
+    }
+    let mut versions = HashMap::new();
+    let mut disputed = HashSet::new();
+    for Asked { key, call, .. } in asked {
+        if *versions.entry(key).or_insert(call.version) != call.version {
+            disputed.insert(key.clone());
+        }
+    }
+    disputed
+}
+
+/// All keys at once, the items of one key in order: in a cluster, where each command finds its own node, and where versions of
+/// a limit meet.
+async fn one_by_one<K, A, C>(
+    store: &RedisStore<C>,
+    asked: Vec<(Asked<'_, '_, K, A>, Option<Reply>)>,
+    deadline: Instant,
+) where
     K: Key + ?Sized,
     A: RedisAlgorithm,
     C: ConnectionLike + Clone + Send + Sync,
 {
     let mut by_key: HashMap<Vec<u8>, Vec<_>> = HashMap::new();
     for one in asked {
-        by_key.entry(one.key.clone()).or_default().push(one);
+        by_key.entry(one.0.key.clone()).or_default().push(one);
     }
     join_all(by_key.into_values().map(|of_one_key| async {
-        for one in of_one_key {
-            let result = store.run(&one.key, &one.call).await;
-            finish(one, result);
+        for (one, reply) in of_one_key {
+            let algorithm = one.item.algorithm();
+            let work = async {
+                match reply {
+                    Some(reply) => {
+                        let settled = store.settle(&one.key, algorithm, &one.request, reply);
+                        settled.await
+                    }
+                    None => store.decide(&one.key, algorithm, &one.request).await,
+                }
+            };
+            let result = timeout_at(deadline, work).await;
+            one.item
+                .set_result(result.unwrap_or_else(|_| Err(deadline_passed())));
         }
     }))
     .await;
@@ -159,7 +209,9 @@ struct Texts<'c> {
 
 impl<'c> Texts<'c> {
     fn command<K: ?Sized, A>(&mut self, one: &'c Asked<'_, '_, K, A>, now: &[u8]) -> Cmd {
-        let Call { script, arguments } = &one.call;
+        let Call {
+            script, arguments, ..
+        } = &one.call;
         if self.sent.contains(&script.hash()) {
             return script.by_hash(&one.key, now, arguments);
         }

@@ -83,6 +83,7 @@ mod error;
 mod pack;
 mod script;
 mod store;
+mod versions;
 
 pub use crate::algorithm::{Call, MOST_LOG_ENTRIES, RedisAlgorithm, Reply};
 pub use crate::cas::RedisCas;

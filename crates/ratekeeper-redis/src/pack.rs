@@ -38,6 +38,20 @@ impl Packed {
         self
     }
 
+    /// `d`, that many times 0.
+    #[must_use]
+    pub(crate) fn zeros(mut self, count: usize) -> Self {
+        self.0.resize(self.0.len() + 8 * count, 0);
+        self
+    }
+
+    /// Two bytes.
+    #[must_use]
+    pub(crate) fn short(mut self, value: u16) -> Self {
+        self.0.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
     /// `I4I4`: all 64 bits.
     #[must_use]
     pub(crate) fn word(mut self, value: u64) -> Self {

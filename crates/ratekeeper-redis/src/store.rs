@@ -1,15 +1,19 @@
 //! The store: one script call a decision.
 
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ratekeeper::store::{AsyncStore, Item, Key, Namespace, StoreError};
-use ratekeeper::{Clock, Decision, Request};
+use ratekeeper::store::{
+    AsyncStore, CasLoop, Item, Key, KeyKind, Namespace, StoreError, answer_at_once,
+};
+use ratekeeper::{Carry, Clock, Decision, InvalidLimit, Request};
 use redis::aio::{ConnectionLike, ConnectionManager};
 use redis::{Cmd, ErrorKind as RedisKind, RedisError, ServerErrorKind, Value};
 
 use crate::algorithm::{Call, RedisAlgorithm, Reply, unsupported};
+use crate::cas::ByServer;
 use crate::error::{deadline_passed, store_error};
 
 /// Limits shared by every process that uses the same Redis and namespace.
@@ -61,8 +65,8 @@ impl<C> RedisStore<C> {
     }
 
     /// Tells time by `clock`, in nanoseconds since the Unix epoch, instead of by the server: for tests and replays, with one
-    /// clock for all processes. Clocks that differ by more than a token's time would undo each other's decisions, and a
-    /// reading is sent along with the request, so that others may overtake it.
+    /// clock for all processes. A value from further ahead than its limit reaches counts as proof that this one clock was set
+    /// back, so clocks that differ would forgive; and a reading is sent along with the request, so that others may overtake it.
     ///
     /// Keys live `grace` longer than needed, because the server still expires them by its own clock: make it longer than the
     /// two can differ.
@@ -88,6 +92,10 @@ impl<C> RedisStore<C> {
     /// How long a decision may take.
     pub const fn deadline(&self) -> Duration {
         self.deadline
+    }
+
+    pub(crate) const fn has_the_servers_time(&self) -> bool {
+        self.clock.is_none()
     }
 
     pub(crate) const fn grace(&self) -> Duration {
@@ -128,25 +136,27 @@ impl<C: ConnectionLike + Clone + Send + Sync> RedisStore<C> {
         }
     }
 
-    /// Runs a script for a key.
+    /// Runs a script for a key, within the deadline.
     pub(crate) async fn run(&self, key: &[u8], call: &Call) -> Result<Reply, StoreError> {
-        self.within_deadline(async {
-            let now = self.now()?;
-            let by_hash = call.script.by_hash(key, &now, &call.arguments);
-            let mut connection = self.connection();
-            let mut result = send(&mut connection, &by_hash).await;
-            // What the server did not run may be sent again: once with the text if it does not know the script, and once
-            // if the cluster has moved the key.
-            if result.as_ref().is_err_and(has_moved) {
-                result = send(&mut connection, &by_hash).await;
-            }
-            if result.as_ref().is_err_and(is_unknown_script) {
-                let by_text = call.script.by_text(key, &now, &call.arguments);
-                result = send(&mut connection, &by_text).await;
-            }
-            Reply::new(result.map_err(store_error)?)
-        })
-        .await
+        self.within_deadline(self.run_once(key, call)).await
+    }
+
+    /// Runs a script for a key.
+    pub(crate) async fn run_once(&self, key: &[u8], call: &Call) -> Result<Reply, StoreError> {
+        let now = self.now()?;
+        let by_hash = call.script.by_hash(key, &now, &call.arguments);
+        let mut connection = self.connection();
+        let mut result = send(&mut connection, &by_hash).await;
+        // What the server did not run may be sent again: once with the text if it does not know the script, and once
+        // if the cluster has moved the key.
+        if result.as_ref().is_err_and(has_moved) {
+            result = send(&mut connection, &by_hash).await;
+        }
+        if result.as_ref().is_err_and(is_unknown_script) {
+            let by_text = call.script.by_text(key, &now, &call.arguments);
+            result = send(&mut connection, &by_text).await;
+        }
+        Reply::new(result.map_err(store_error)?)
     }
 
     pub(crate) async fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
@@ -191,17 +201,49 @@ where
         algorithm: &A,
         request: Request,
     ) -> Result<Decision, StoreError> {
-        let call = algorithm.call(&request, self.grace)?;
-        let reply = self.run(&self.namespace.key(key), &call).await?;
-        algorithm.answer(&request, &reply)
+        if let Some(decision) = answer_at_once(algorithm, &request) {
+            return Ok(decision);
+        }
+        let key = self.namespace.key_of_kind(key, &KeyKind::of(algorithm));
+        self.within_deadline(self.decide(&key, algorithm, &request)).await
     }
 
     async fn apply_batch_async(&self, items: &mut [Item<'_, K, A>]) {
         crate::batch::apply(self, items).await;
     }
 
-    async fn forget_async(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
-        self.delete(&self.namespace.key(key)).await
+    async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        let key = self.namespace.key_of_kind(key, &KeyKind::of(algorithm));
+        self.delete(&key).await
+    }
+
+    /// A read and a compare-and-swap, and again as long as somebody else is faster, up to 16 times.
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let by_exchange = CasLoop::new(ByServer(self), tokio::time::sleep);
+        let change = by_exchange.change_async(key, old, new, carry);
+        self.within_deadline(change).await
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        if answer_at_once(algorithm, &Request::PEEK).is_some() {
+            return Ok(());
+        }
+        let misfit = |error: StoreError| InvalidLimit::DoesNotFitStore {
+            bound: error.message(),
+        };
+        algorithm.call(&Request::ONE, self.grace).map_err(misfit)?;
+        Ok(())
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        SECRET.hash_one(self.namespace.key(key))
     }
 }
 

@@ -2,15 +2,19 @@
 //! bytes.
 //!
 //! Each sequence has a key of its own and goes through the whole store, in batches of one step for many keys. Limits change on
-//! the way, the clock steps forwards and backwards, receipts are kept and used later.
+//! the way, with versions and without; the clock steps forwards and backwards; receipts are kept and used later. Some keys
+//! begin with a value that is far off, or was written by an earlier version of this crate.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratekeeper::store::{AsyncStore, Item, Namespace, StateBytes};
+use ratekeeper::store::{
+    AsyncStore, ErrorKind, Item, KeyKind, Namespace, StateBytes, answer_at_once, step_stored,
+};
 use ratekeeper::{
-    All, AnyAlgorithm, FixedWindow, ManualClock, Receipt, Request, SlidingLog, SlidingWindow,
-    Timestamp, TokenBucket,
+    All, AnyAlgorithm, Decision, FixedWindow, ManualClock, Receipt, Request, SlidingLog,
+    SlidingWindow, Timestamp, TokenBucket,
 };
 use ratekeeper_redis::{RedisAlgorithm, RedisStore};
 use ratekeeper_test_servers::{Kind, Options, Server};
@@ -84,16 +88,38 @@ impl Random {
         }
     }
 
+    /// A bucket, or now and then one that does not count.
+    fn member(&mut self) -> TokenBucket {
+        match self.below(24) {
+            0 => TokenBucket::UNLIMITED,
+            1 => TokenBucket::BLOCKED,
+            _ => self.bucket(),
+        }
+    }
+
     fn window_limit(&mut self) -> u32 {
         let most = if self.one_in(4) { u32::MAX } else { 12 };
         u32::try_from(self.magnitude(most.into())).unwrap()
     }
 
-    fn sliding(&mut self) -> SlidingWindow {
-        SlidingWindow::per(self.window_limit(), self.period())
+    /// Another limit on the same window, or on another one.
+    fn sliding(&mut self, before: Option<&SlidingWindow>) -> SlidingWindow {
+        let window = match before {
+            Some(before) if !self.one_in(4) => before.window(),
+            _ => self.period(),
+        };
+        SlidingWindow::per(self.window_limit(), window)
     }
 
-    fn fixed(&mut self) -> FixedWindow {
+    fn fixed(&mut self, before: Option<&FixedWindow>) -> FixedWindow {
+        if let Some(before) = before.filter(|_| !self.one_in(4)) {
+            let limit = FixedWindow::per(self.window_limit(), before.window());
+            return if before.is_anchored() {
+                limit.anchored()
+            } else {
+                limit.with_offset(before.offset())
+            };
+        }
         let limit = FixedWindow::per(self.window_limit(), self.period());
         match self.below(3) {
             0 => limit.anchored(),
@@ -107,8 +133,11 @@ impl Random {
     }
 
     /// On whole microseconds, as the set is: then the machine in Rust is the same.
-    fn log(&mut self) -> SlidingLog {
+    fn log(&mut self, before: Option<&SlidingLog>) -> SlidingLog {
         let limit = u32::try_from(self.magnitude(12)).unwrap();
+        if let Some(before) = before.filter(|_| !self.one_in(4)) {
+            return SlidingLog::per(limit, before.window());
+        }
         let window_us = u64::try_from(self.period().as_micros()).unwrap().max(1);
         SlidingLog::per(limit, Duration::from_micros(window_us))
     }
@@ -173,45 +202,105 @@ impl Random {
 struct Sequence<A: RedisAlgorithm> {
     key: String,
     limit: A,
-    state: A::State,
+    /// What each kind of limit has left there.
+    kinds: HashMap<KeyKind, Left<A>>,
     receipts: Vec<[Receipt; 2]>,
 }
 
-async fn agree<A>(
-    kind: Kind,
-    name: &str,
-    mut random_limit: impl FnMut(&mut Random) -> A,
-    most: impl Fn(&A) -> u64,
+/// What a key holds: a value, or for the log, which has none, a state.
+struct Left<A: RedisAlgorithm> {
+    value: Option<StateBytes>,
+    state: A::State,
+}
+
+impl<A: RedisAlgorithm> Default for Left<A> {
+    fn default() -> Self {
+        let (value, state) = (None, A::State::default());
+        Self { value, state }
+    }
+}
+
+impl<A: RedisAlgorithm> Left<A> {
+    fn step(&mut self, limit: &A, now: Timestamp, request: &Request) -> Result<Decision, ErrorKind> {
+        if let Some(decision) = answer_at_once(limit, request) {
+            return Ok(decision);
+        }
+        let fresh = StateBytes::encode(limit, &A::State::default());
+        if fresh.is_err_and(|error| error.kind() == ErrorKind::Unsupported) {
+            return Ok(limit.step(now, &mut self.state, request).decision);
+        }
+        let step = step_stored(limit, now, self.value.as_ref(), request);
+        let step = step.map_err(|error| error.kind())?;
+        if let Some(write) = step.write {
+            self.value = Some(write.value);
+        }
+        Ok(step.decision)
+    }
+}
+
+/// How one kind of limit is tested.
+struct Machine<L, M, V> {
+    name: &'static str,
+    /// A limit to begin with, or to follow another.
+    limit: L,
+    /// The largest cost that passes.
+    most: M,
+    /// A value to begin with, at an instant.
+    value: V,
     tick_ns: u64,
-    most_sequences: usize,
-) where
+    sequences: usize,
+}
+
+async fn agree<A, L, M, V>(kind: Kind, mut machine: Machine<L, M, V>)
+where
     A: RedisAlgorithm,
+    L: FnMut(&mut Random, Option<&A>) -> A,
+    M: Fn(&A) -> u64,
+    V: Fn(&mut Random, u64) -> Option<Vec<u8>>,
 {
+    let (name, tick_ns) = (machine.name, machine.tick_ns);
     let server = Server::start(kind, Options::new());
+    let url = format!("redis://{}/", server.address());
+    let mut direct = redis::Client::open(&url[..])
+        .unwrap()
+        .get_connection()
+        .unwrap();
     let clock = Arc::new(ManualClock::new());
-    let store = RedisStore::connect(
-        format!("redis://{}/", server.address()),
-        Namespace::new(name).unwrap(),
-    )
-    .unwrap()
-    .with_deadline(Duration::from_secs(60))
-    .with_clock(clock.clone(), GRACE);
+    let namespace = Namespace::new(name).unwrap();
+    let store = RedisStore::connect(&url[..], namespace.clone())
+        .unwrap()
+        .with_deadline(Duration::from_secs(60))
+        .with_clock(clock.clone(), GRACE);
     let mut random = Random(
         name.bytes()
             .fold(7, |seed, byte| seed.wrapping_mul(131) + u64::from(byte)),
     );
-    let (mut decisions, mut refusals) = (0_u64, 0_u64);
-    for round in 0..sequences(kind, most_sequences) / ABREAST {
+    let (mut decisions, mut refusals, mut errors) = (0_u64, 0_u64, 0_u64);
+    for round in 0..sequences(kind, machine.sequences) / ABREAST {
         let mut now_ns = random.magnitude(1 << 62) / tick_ns * tick_ns;
         let scale_ns = random.magnitude(1 << 50);
         let mut sequences: Vec<Sequence<A>> = (0..ABREAST)
             .map(|index| Sequence {
                 key: format!("{round}-{index}"),
-                limit: random_limit(&mut random),
-                state: A::State::default(),
+                limit: (machine.limit)(&mut random, None),
+                kinds: HashMap::new(),
                 receipts: Vec::new(),
             })
             .collect();
+        let mut seeds = redis::pipe();
+        for sequence in &mut sequences {
+            let Some(value) = (machine.value)(&mut random, now_ns) else {
+                continue;
+            };
+            let kind = KeyKind::of(&sequence.limit);
+            let left = sequence.kinds.entry(kind).or_default();
+            left.value = Some(StateBytes::from_stored(&value).unwrap());
+            let key = namespace.key_of_kind(&sequence.key[..], &kind);
+            seeds.cmd("SET").arg(key).arg(value).arg("EX").arg(600);
+        }
+        if seeds.cmd_iter().next().is_some() {
+            seeds.exec(&mut direct).unwrap();
+        }
         for _ in 0..STEPS {
             now_ns = random.next_instant(now_ns, scale_ns) / tick_ns * tick_ns;
             let now = Timestamp::from_nanos(now_ns);
@@ -219,17 +308,19 @@ async fn agree<A>(
             let mut local = Vec::new();
             let mut remote = Vec::new();
             for sequence in &mut sequences {
-                if random.one_in(16) {
-                    sequence.limit = random_limit(&mut random);
+                if random.one_in(12) {
+                    sequence.limit = (machine.limit)(&mut random, Some(&sequence.limit));
                 }
+                let most = (machine.most)(&sequence.limit);
                 let [for_store, for_machine] =
-                    random.request(most(&sequence.limit), scale_ns, &mut sequence.receipts);
+                    random.request(most, scale_ns, &mut sequence.receipts);
+                let kind = KeyKind::of(&sequence.limit);
+                let left = sequence.kinds.entry(kind).or_default();
                 let what = format!(
-                    "{:?} at {now_ns} on {:?}: {for_store:?}",
-                    sequence.limit, sequence.state
+                    "{:?} at {now_ns} on {:?} {:?}: {for_store:?}",
+                    sequence.limit, left.value, left.state
                 );
-                let step = sequence.limit.step(now, &mut sequence.state, &for_machine);
-                local.push((step.decision, what));
+                local.push((left.step(&sequence.limit, now, &for_machine), what));
                 remote.push(for_store);
             }
             let mut items: Vec<_> = sequences
@@ -242,9 +333,16 @@ async fn agree<A>(
             for ((sequence, answer), (expected, what)) in
                 sequences.iter_mut().zip(answers).zip(local)
             {
-                let answer = answer.unwrap_or_else(|error| panic!("{what}: {error}"));
-                assert_eq!(answer, expected, "{what}");
                 decisions += 1;
+                let (answer, expected) = match (answer, expected) {
+                    (Ok(answer), Ok(expected)) => (answer, expected),
+                    (Err(error), Err(kind)) if error.kind() == kind => {
+                        errors += 1;
+                        continue;
+                    }
+                    (answer, expected) => panic!("{what}: {answer:?}, not {expected:?}"),
+                };
+                assert_eq!(answer, expected, "{what}");
                 refusals += u64::from(!answer.is_allowed());
                 let receipts = [answer.into_receipt(), expected.into_receipt()];
                 if receipts[0].charged() > 0 {
@@ -252,81 +350,182 @@ async fn agree<A>(
                 }
             }
         }
-        check_bytes(&server, name, &sequences);
+        check_bytes(&mut direct, &namespace, &sequences);
         server.command(&["FLUSHALL"]).unwrap();
     }
-    println!("{name} on {kind}: {decisions} decisions agree, {refusals} of them refusals");
+    println!("{name} on {kind}: {decisions} decisions agree, {refusals} refusals, {errors} errors");
     assert!(
-        refusals > decisions / 20 && refusals < decisions * 19 / 20,
+        refusals > decisions / 20 && refusals < decisions * 19 / 20 && errors < decisions / 10,
         "the requests test too little"
     );
 }
 
-/// What the server holds for a tenth of the keys, against the machine's own state.
-fn check_bytes<A: RedisAlgorithm>(server: &Server, name: &str, sequences: &[Sequence<A>]) {
-    for sequence in sequences.iter().step_by(10) {
-        // The log has no such form; its set is checked by its decisions.
-        let Ok(expected) = StateBytes::encode(&sequence.limit, &sequence.state) else {
-            return;
-        };
-        let fresh = StateBytes::encode(&sequence.limit, &A::State::default()).unwrap();
-        let key = format!("rl:{name}:{}", sequence.key);
-        let hex: String = expected.iter().map(|byte| format!("{byte:02x}")).collect();
-        let script = "local v = redis.call('GET', KEYS[1]) or '' \
-                      return (v:gsub('.', function(c) return string.format('%02x', c:byte()) end))";
-        let found = server.command(&["EVAL", script, "1", &key]).unwrap();
-        if found.is_empty() {
-            assert_eq!(expected, fresh, "{key} is missing");
-        } else {
-            assert_eq!(found, hex, "{key}");
+/// What the server holds, against the values of the machines.
+fn check_bytes<A: RedisAlgorithm>(
+    direct: &mut redis::Connection,
+    namespace: &Namespace,
+    sequences: &[Sequence<A>],
+) {
+    let mut expected = Vec::new();
+    let mut reads = redis::pipe();
+    for sequence in sequences {
+        for (kind, left) in &sequence.kinds {
+            // The log's set is checked by its decisions.
+            let Some(value) = left.value else { continue };
+            reads
+                .cmd("GET")
+                .arg(namespace.key_of_kind(&sequence.key[..], kind));
+            expected.push(Some(value.to_vec()));
         }
+    }
+    if expected.is_empty() {
+        return;
+    }
+    let found: Vec<Option<Vec<u8>>> = reads.query(direct).unwrap();
+    assert_eq!(found, expected);
+}
+
+/// Any instant, more often one near `now_ns`.
+fn instant(random: &mut Random, now_ns: u64) -> u64 {
+    let far = random.magnitude(u64::MAX);
+    match random.below(4) {
+        0 => far,
+        1 => now_ns.saturating_sub(random.magnitude(1 << 50)),
+        _ => now_ns.saturating_add(random.magnitude(1 << 56)),
+    }
+}
+
+/// A bucket's value by any taker, or one of an earlier version of the crate.
+fn bucket_value(random: &mut Random, now_ns: u64) -> Option<Vec<u8>> {
+    let tat = instant(random, now_ns).to_be_bytes();
+    let reach = random.magnitude(u64::MAX).to_be_bytes();
+    match random.below(40) {
+        0 => Some([&[0x11][..], &tat].concat()),
+        1 => Some([&[0x13][..], &tat, &reach].concat()),
+        2 => Some([&[0x14][..], &tat, &reach].concat()),
+        3..=5 => Some([&[0x21][..], &tat, &reach].concat()),
+        _ => None,
+    }
+}
+
+fn members_value<const N: usize>(random: &mut Random, now_ns: u64) -> Option<Vec<u8>> {
+    random.one_in(8).then(|| {
+        let words = (0..N).flat_map(|_| [instant(random, now_ns), random.magnitude(u64::MAX)]);
+        let words: Vec<u8> = words.flat_map(u64::to_be_bytes).collect();
+        [&[0x24][..], &words].concat()
+    })
+}
+
+fn window_value(random: &mut Random, now_ns: u64, tag: u8) -> Option<Vec<u8>> {
+    random.one_in(8).then(|| {
+        let start = instant(random, now_ns).to_be_bytes();
+        let upper = match random.below(3) {
+            0 => random.magnitude(u32::MAX.into()),
+            bit => bit - 1,
+        };
+        let lower = random.below(9);
+        let [upper, lower] = [upper, lower].map(|count| u32::try_from(count).unwrap().to_be_bytes());
+        [&[tag][..], &start, &upper, &lower].concat()
+    })
+}
+
+/// Limits of the versions 0 to 3, of which one changes now and then without getting a new number.
+fn versions() -> impl FnMut(&mut Random, Option<&TokenBucket>) -> TokenBucket {
+    let mut pool: Vec<TokenBucket> = Vec::new();
+    move |random, _| {
+        while pool.len() < 4 {
+            let version = u16::try_from(pool.len()).unwrap();
+            pool.push(random.bucket().with_version(version));
+        }
+        if random.one_in(300) {
+            let index = usize::try_from(random.below(4)).unwrap();
+            pool[index] = random.bucket().with_version(pool[index].version());
+        }
+        pool[usize::try_from(random.below(4)).unwrap()]
     }
 }
 
 macro_rules! machines {
-    ($($name:ident: $limit:expr, $most:expr, $tick_ns:expr, $sequences:expr;)+) => {
+    ($($name:ident: $limit:expr, $most:expr, $value:expr, $tick_ns:expr, $sequences:expr;)+) => {
         $(mod $name {
             use super::*;
 
+            async fn on(kind: Kind) {
+                agree(kind, Machine {
+                    name: stringify!($name),
+                    limit: $limit,
+                    most: $most,
+                    value: $value,
+                    tick_ns: $tick_ns,
+                    sequences: $sequences,
+                }).await;
+            }
+
             #[tokio::test]
             async fn redis() {
-                agree(Kind::Redis, stringify!($name), $limit, $most, $tick_ns, $sequences).await;
+                on(Kind::Redis).await;
             }
 
             #[tokio::test]
             async fn redis_6_2() {
-                agree(Kind::Redis62, stringify!($name), $limit, $most, $tick_ns, $sequences).await;
+                on(Kind::Redis62).await;
             }
 
             #[tokio::test]
             async fn valkey() {
-                agree(Kind::Valkey, stringify!($name), $limit, $most, $tick_ns, $sequences).await;
+                on(Kind::Valkey).await;
             }
         })+
     };
 }
 
-fn pair(random: &mut Random) -> All<[TokenBucket; 2]> {
-    All([random.bucket(), random.bucket()])
+fn pair(random: &mut Random, _: Option<&All<[TokenBucket; 2]>>) -> All<[TokenBucket; 2]> {
+    All([random.member(), random.member()])
 }
 
-fn quartet(random: &mut Random) -> All<[TokenBucket; 4]> {
-    All([(); 4].map(|()| random.bucket()))
+fn quartet(random: &mut Random, _: Option<&All<[TokenBucket; 4]>>) -> All<[TokenBucket; 4]> {
+    All([(); 4].map(|()| random.member()))
 }
 
 fn least_burst<const N: usize>(limits: &All<[TokenBucket; N]>) -> u64 {
-    limits.0.iter().map(TokenBucket::burst).min().unwrap_or(1)
+    let bursts = limits.0.iter().map(TokenBucket::burst);
+    bursts.filter(|burst| *burst > 0).min().unwrap_or(1)
+}
+
+fn bucket(random: &mut Random, _: Option<&TokenBucket>) -> TokenBucket {
+    random.bucket()
+}
+
+fn any(random: &mut Random, _: Option<&AnyAlgorithm>) -> AnyAlgorithm {
+    random.any()
+}
+
+fn any_burst(limit: &AnyAlgorithm) -> u64 {
+    match limit {
+        AnyAlgorithm::TokenBucket(limit) => limit.burst(),
+        _ => 1,
+    }
+}
+
+fn sliding_value(random: &mut Random, now_ns: u64) -> Option<Vec<u8>> {
+    window_value(random, now_ns, 0x13)
+}
+
+fn fixed_value(random: &mut Random, now_ns: u64) -> Option<Vec<u8>> {
+    window_value(random, now_ns, 0x15)
+}
+
+fn no_value(_: &mut Random, _: u64) -> Option<Vec<u8>> {
+    None
 }
 
 machines! {
-    token_bucket: Random::bucket, TokenBucket::burst, 1, 100_000;
-    sliding_window: Random::sliding, |limit| limit.limit().into(), 1, 100_000;
-    fixed_window: Random::fixed, |limit| limit.limit().into(), 1, 100_000;
-    all_of_four: quartet, least_burst, 1, 100_000;
-    all_of_two: pair, least_burst, 1, 20_000;
-    any_algorithm: Random::any, |limit| match limit {
-        AnyAlgorithm::TokenBucket(limit) => limit.burst(),
-        _ => 1,
-    }, 1, 20_000;
-    sliding_log: Random::log, |limit| limit.limit().into(), 1_000, 40_000;
+    token_bucket: bucket, TokenBucket::burst, bucket_value, 1, 100_000;
+    sliding_window: Random::sliding, |limit: &SlidingWindow| limit.limit().into(), sliding_value, 1, 100_000;
+    fixed_window: Random::fixed, |limit: &FixedWindow| limit.limit().into(), fixed_value, 1, 100_000;
+    all_of_four: quartet, least_burst, members_value::<4>, 1, 80_000;
+    all_of_two: pair, least_burst, members_value::<2>, 1, 12_000;
+    any_algorithm: any, any_burst, bucket_value, 1, 12_000;
+    versions: versions(), TokenBucket::burst, bucket_value, 1, 20_000;
+    sliding_log: Random::log, |limit: &SlidingLog| limit.limit().into(), no_value, 1_000, 40_000;
 }

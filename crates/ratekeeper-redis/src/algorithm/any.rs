@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use ratekeeper::store::StoreError;
-use ratekeeper::{AnyAlgorithm, Request};
+use ratekeeper::store::{StoreError, Version};
+use ratekeeper::{AnyAlgorithm, Request, TokenBucket};
 
-use super::{Call, RedisAlgorithm, unsupported};
+use super::{Call, RedisAlgorithm, Reply, unsupported};
+use crate::error::strange_reply;
 
 impl RedisAlgorithm for AnyAlgorithm {
     fn call(&self, request: &Request, grace: Duration) -> Result<Call, StoreError> {
@@ -16,6 +17,13 @@ impl RedisAlgorithm for AnyAlgorithm {
             _ => Err(unsupported(
                 "this algorithm is not known to the Redis store",
             )),
+        }
+    }
+
+    fn compare(&self, reply: &Reply) -> Result<Version<TokenBucket>, StoreError> {
+        match self {
+            Self::TokenBucket(limit) => limit.compare(reply),
+            _ => Err(strange_reply()),
         }
     }
 }

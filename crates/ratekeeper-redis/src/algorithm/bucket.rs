@@ -3,56 +3,96 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use ratekeeper::store::StoreError;
+use ratekeeper::store::{StoreError, Version, compare_versions};
 use ratekeeper::{Request, TokenBucket};
 
-use super::{Call, RedisAlgorithm, unknown_request, unsupported};
+use super::{Call, RedisAlgorithm, Reply, stored, unknown_request, unsupported};
+use crate::error::strange_reply;
 use crate::pack::{Double, Packed};
 use crate::script::Script;
 
 pub(super) const MULDIV: &str = include_str!("../scripts/muldiv.lua");
 pub(super) const LATTICE: &str = include_str!("../scripts/lattice.lua");
 pub(super) const REFUND: &str = include_str!("../scripts/refund.lua");
+const VALUE: &str = include_str!("../scripts/bucket_value.lua");
 
 static TAKE: LazyLock<Script> = LazyLock::new(|| {
-    Script::after_prologue(&[MULDIV, LATTICE, include_str!("../scripts/token_bucket.lua")])
+    let script = include_str!("../scripts/token_bucket.lua");
+    Script::after_prologue(&[MULDIV, LATTICE, VALUE, script])
 });
 static GIVE_BACK: LazyLock<Script> = LazyLock::new(|| {
     let script = include_str!("../scripts/token_bucket_refund.lua");
-    Script::after_prologue(&[MULDIV, LATTICE, REFUND, script])
+    Script::after_prologue(&[MULDIV, LATTICE, VALUE, REFUND, script])
 });
 
 impl RedisAlgorithm for TokenBucket {
     fn call(&self, request: &Request, grace: Duration) -> Result<Call, StoreError> {
-        call([self], request, grace, &TAKE, &GIVE_BACK)
+        let Some(op) = Op::of(request)? else {
+            return Ok(Call::look());
+        };
+        let numbers = Numbers::of(self)?;
+        let (script, packed) = match (&op, op.code()) {
+            (Op::Refund { cost, receipt }, _) => {
+                let packed = Packed::new().grace(grace).number(numbers.reach_ns);
+                let (charged, mark) = (receipt.charged(), receipt.mark());
+                let run_at_ns = receipt.run_at_ns();
+                let packed = numbers.pack_refund(packed, *cost, charged, mark, run_at_ns);
+                (&GIVE_BACK, packed)
+            }
+            (_, code) => {
+                let packed = Packed::new().byte(code.unwrap_or_default());
+                let packed = numbers.pack(packed.grace(grace).number(numbers.reach_ns));
+                (&TAKE, numbers.pack_take(packed, &op))
+            }
+        };
+        let argument = pack_record(self, packed, numbers.reach_ns).into_argument();
+        let mut call = Call::new(script, vec![argument]);
+        call.version = self.version();
+        Ok(call)
+    }
+
+    fn compare(&self, reply: &Reply) -> Result<Version<Self>, StoreError> {
+        let found = stored(reply.bytes(1)?)?.ok_or_else(strange_reply)?;
+        match compare_versions(self, reply.now(), &found)? {
+            // The same limit, with its numbers given in another way: under those.
+            Version::Same => Ok(Version::Newer(limit_in(&found)?)),
+            version => Ok(version),
+        }
     }
 }
 
-/// The call for one bucket, or for several in one value.
-pub(super) fn call<'l>(
-    limits: impl IntoIterator<Item = &'l TokenBucket>,
-    request: &Request,
-    grace: Duration,
-    take: &'static Script,
-    give_back: &'static Script,
-) -> Result<Call, StoreError> {
-    let Some(op) = Op::of(request)? else {
-        return Ok(Call::look());
-    };
-    let (script, packed) = match op.code() {
-        Some(code) => (take, Packed::new().byte(code)),
-        None => (give_back, Packed::new()),
-    };
-    let mut packed = packed.grace(grace);
-    for (index, limit) in limits.into_iter().enumerate() {
-        let numbers = Numbers::of(limit)?;
-        packed = numbers.pack_op(numbers.pack(packed), &op, index);
+/// What stands behind the TAT in a value of this limit: see bucket_value.lua.
+fn pack_record(limit: &TokenBucket, packed: Packed, reach_ns: u64) -> Packed {
+    if limit.version() == 0 {
+        return packed.word(reach_ns);
     }
-    Ok(Call::new(script, vec![packed.into_argument()]))
+    packed
+        .short(limit.version())
+        .word(limit.tokens())
+        .word(saturate(limit.period().as_nanos()))
+        .word(limit.burst())
+        .word(saturate(limit.max_wait().as_nanos()))
+}
+
+/// The limit in a value with a version.
+fn limit_in(value: &[u8]) -> Result<TokenBucket, StoreError> {
+    let field = |start: usize| {
+        let bytes = value.get(start..)?.first_chunk::<8>()?;
+        Some(u64::from_be_bytes(*bytes))
+    };
+    let version = value.get(9..).and_then(|rest| rest.first_chunk::<2>());
+    let limit = || {
+        let version = u16::from_be_bytes(*version?);
+        let period = Duration::from_nanos(field(19)?);
+        let limit = TokenBucket::new(field(11)?, period, field(27)?).ok()?;
+        let max_wait = Duration::from_nanos(field(35)?);
+        Some(limit.with_max_wait(max_wait).with_version(version))
+    };
+    limit().ok_or_else(strange_reply)
 }
 
 /// What a request asks of a bucket, as the scripts number it.
-enum Op<'r> {
+pub(super) enum Op<'r> {
     /// All or nothing, up to `wait_ns` later.
     Take { cost: u64, wait_ns: u128 },
     /// As much as there is, at least `least`.
@@ -70,8 +110,8 @@ enum Op<'r> {
 }
 
 impl<'r> Op<'r> {
-    /// `None` for what changes nothing.
-    fn of(request: &'r Request) -> Result<Option<Self>, StoreError> {
+    /// `None` for a peek.
+    pub(super) fn of(request: &'r Request) -> Result<Option<Self>, StoreError> {
         Ok(match request {
             Request::Take { cost: 0, .. } => None,
             Request::Take {
@@ -91,16 +131,16 @@ impl<'r> Op<'r> {
                     wait_ns: max_wait.as_nanos(),
                 },
             }),
-            Request::Refund { cost, receipt, .. } => match (*cost).min(receipt.charged()) {
-                0 => None,
-                cost => Some(Self::Refund { cost, receipt }),
-            },
+            Request::Refund { cost, receipt, .. } => Some(Self::Refund {
+                cost: *cost,
+                receipt,
+            }),
             _ => return Err(unknown_request()),
         })
     }
 
     /// The number of a kind of take; a refund has a script of its own.
-    const fn code(&self) -> Option<u8> {
+    pub(super) const fn code(&self) -> Option<u8> {
         match self {
             Self::Take { .. } => Some(0),
             Self::UpTo { .. } => Some(1),
@@ -111,14 +151,14 @@ impl<'r> Op<'r> {
 }
 
 /// A bucket's numbers, as doubles hold them.
-struct Numbers {
-    /// Tokens and nanoseconds of the rate, in lowest terms.
+pub(super) struct Numbers {
+    /// Tokens and nanoseconds of the rate, in lowest terms. 0 tokens for a limit that does not count.
     n: u64,
     p: u64,
     burst: u64,
     max_wait_ns: u128,
-    /// How far ahead a legal TAT lies at most.
-    reach_ns: u64,
+    /// How far ahead this limit moves a TAT.
+    pub(super) reach_ns: u64,
     /// `n · ⌊p/n⌋` if tokens take more than a nanosecond but no whole number of them, else 0.
     short: u64,
 }
@@ -131,7 +171,17 @@ impl Numbers {
 
     /// # Errors
     /// `Unsupported` if a number is too large for the scripts' doubles.
-    fn of(limit: &TokenBucket) -> Result<Self, StoreError> {
+    pub(super) fn of(limit: &TokenBucket) -> Result<Self, StoreError> {
+        if limit.is_unlimited() || limit.is_blocked() {
+            return Ok(Self {
+                n: 0,
+                p: 0,
+                burst: limit.burst(),
+                max_wait_ns: 0,
+                reach_ns: 0,
+                short: 0,
+            });
+        }
         let tokens = limit.tokens();
         let period_ns = u64::try_from(limit.period().as_nanos()).unwrap_or(u64::MAX);
         let divisor = greatest_common_divisor(tokens, period_ns).max(1);
@@ -164,18 +214,18 @@ impl Numbers {
         })
     }
 
-    /// `d reach, d n, d p, d short`.
-    fn pack(&self, packed: Packed) -> Packed {
-        packed
-            .number(self.reach_ns)
-            .number(self.n)
-            .number(self.p)
-            .number(self.short)
+    /// `d n, d p, d short`.
+    pub(super) fn pack(&self, packed: Packed) -> Packed {
+        packed.number(self.n).number(self.p).number(self.short)
     }
 
-    /// The five numbers of an operation, or nine for a refund under the receipt's mark at `index`.
-    fn pack_op(&self, packed: Packed, op: &Op<'_>, index: usize) -> Packed {
+    /// The five numbers of a take.
+    pub(super) fn pack_take(&self, packed: Packed, op: &Op<'_>) -> Packed {
         match op {
+            Op::Take { cost, .. } if self.n == 0 => {
+                let passes = *cost <= self.burst;
+                packed.number(u64::from(passes)).zeros(4)
+            }
             Op::Take { cost, wait_ns } => {
                 let (charge, charge_rest) = self.span_of(*cost);
                 let packed = packed.number(charge).number(charge_rest);
@@ -197,30 +247,40 @@ impl Numbers {
                 .number(*cost)
                 .number(*least)
                 .number((*wait_ns).min(self.max_wait_ns))
-                .number(0_u64),
-            Op::Charge { cost } => {
-                let (charge, charge_rest) = self.span_of(*cost);
-                let charge_rest = if charge < 1 << 53 { charge_rest } else { 0 };
-                let packed = packed.number(charge).number(charge_rest);
-                packed.number(0_u64).number(0_u64).number(0_u64)
-            }
-            Op::Refund { cost, receipt } => {
-                let cost = *cost;
-                let (credit, rest) = self.span_of(cost);
-                let is_dense = self.n > self.p;
-                let cancelled = if is_dense {
-                    self.charge_of(receipt.charged()) - self.charge_of(receipt.charged() - cost)
-                } else {
-                    credit
-                };
-                packed
-                    .word(receipt.mark_of(index))
-                    .word(receipt.run_at_ns())
-                    .word(saturate(credit))
-                    .word(saturate(cancelled))
-                    .number(if self.short == 0 { 0 } else { rest })
-            }
+                .zeros(1),
+            Op::Charge { cost } | Op::Refund { cost, .. } => packed.number(*cost).zeros(4),
         }
+    }
+
+    /// The 80 bytes of refund.lua: `cost` tokens of the `charged`, which left a TAT of `mark_ns`.
+    pub(super) fn pack_refund(
+        &self,
+        packed: Packed,
+        cost: u64,
+        charged: u64,
+        mark_ns: u64,
+        run_at_ns: u64,
+    ) -> Packed {
+        if self.n == 0 {
+            return packed.zeros(10);
+        }
+        let cost = cost.min(charged);
+        let (full, full_rest) = self.span_of(self.burst);
+        let (credit, rest) = self.span_of(cost);
+        let is_dense = self.n > self.p;
+        let cancelled = if is_dense {
+            self.charge_of(charged) - self.charge_of(charged - cost)
+        } else {
+            credit
+        };
+        self.pack(packed)
+            .number(full)
+            .number(full_rest)
+            .word(mark_ns)
+            .word(run_at_ns)
+            .word(saturate(credit))
+            .word(saturate(cancelled))
+            .number(if self.short == 0 { 0 } else { rest })
     }
 
     /// `cost · p / n`, and the remainder.

@@ -77,8 +77,20 @@ impl RedisAlgorithm for SlidingLog {
         };
         let decision = Decision::new(outcome, limit, remaining, reset_after);
         Ok(match request {
-            Request::Take { .. } if granted > 0 => {
-                decision.with_receipt(Receipt::new(granted, mark_ns))
+            Request::Take {
+                cost,
+                at_least,
+                max_wait,
+                ..
+            } => {
+                let is_charge = *at_least == 0 && *max_wait == Duration::MAX;
+                let decision = if granted > 0 {
+                    decision.with_receipt(Receipt::new(granted, mark_ns))
+                } else {
+                    decision
+                };
+                let uncharged = if is_charge { *cost - granted } else { 0 };
+                decision.with_uncharged(uncharged)
             }
             _ => decision,
         })

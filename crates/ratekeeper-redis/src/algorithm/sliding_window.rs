@@ -20,10 +20,8 @@ const LONGEST_WINDOW_NS: u128 = 3_000_000_000_000_000;
 
 impl RedisAlgorithm for SlidingWindow {
     fn call(&self, request: &Request, grace: Duration) -> Result<Call, StoreError> {
-        let op = match window_op(request)? {
-            // Giving nothing back changes nothing here; a fixed window would be repaired.
-            None | Some(WindowOp::Refund { cost: 0, .. }) => return Ok(Call::look()),
-            Some(op) => op,
+        let Some(op) = window_op(request)? else {
+            return Ok(Call::look());
         };
         let window_ns = window_ns(self.window())?;
         let packed = Packed::new()

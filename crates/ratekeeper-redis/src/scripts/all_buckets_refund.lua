@@ -1,37 +1,33 @@
 -- Gives tokens back to 1 to 4 token buckets in one value. After prologue.lua, muldiv.lua, lattice.lua and refund.lua.
 --
--- State    0x14, a TAT for each bucket: 1 + 8·count bytes
+-- Value    0x24, then u64 TAT, u64 reach for each bucket: 1 + 16·count bytes
 -- ARGV[1]  see prologue.lua
--- ARGV[2]  big endian: d grace_ms, then 72 bytes for each bucket as in refund.lua; `after` is the receipt's mark for it
--- Reply    {now, old state or '', new state or '' if none was written}
+-- ARGV[2]  big endian: d grace_ms, then 80 bytes for each bucket as in refund.lua; `after`, and how much was charged, are the
+--          receipt's for it
+-- Reply    {now, old value or '', new value or '' if none was written}
 
-local args = ARGV[2]
-local count = (#args - 8) / 72
+local count = (#ARGV[2] - 8) / 80
 local old = call('GET', KEYS[1])
-local tats = {0, 0, 0, 0, 0, 0, 0, 0}
-if old then
-  if #old ~= 1 + 8 * count or old:byte() ~= 0x14 then
-    return redis.error_reply('BADSTATE not that many token buckets')
-  end
-  tats = {read('>I4I4I4I4I4I4I4I4', old .. ('\0'):rep(32 - 8 * count), 2)}
+if not old then
+  return {now, '', ''}
+elseif #old ~= 1 + 16 * count or old:byte() ~= 0x24 then
+  return redis.error_reply('BADSTATE not that many token buckets')
 end
 
-local changed, keep = false, 0
+local parts, keep = {'\036'}, 0
 for i = 1, count do
-  local high, low = tats[2 * i - 1], tats[2 * i]
-  local new_high, new_low = refunded(high, low, 72 * i - 63)
-  changed = changed or new_high ~= high or new_low ~= low
-  tats[2 * i - 1], tats[2 * i] = new_high, new_low
-  local debt = math.max(0, (new_high - now_high) * 2^32 + (new_low - now_low))
-  local _, n, p, short = read('>dddd', args, 72 * i - 63)
-  if short > 0 then
-    debt = snap(now_high, now_low, debt, n, p, short)
+  local high, low, most_high, most_low = read('>I4I4I4I4', old, 16 * i - 14)
+  most_high, most_low = plus(now_high + most_high, now_low, most_low)
+  if before(most_high, most_low, high, low) then
+    high, low = most_high, most_low
   end
-  keep = math.max(keep, debt)
+  high, low = refunded(high, low, 80 * i - 71)
+  keep = math.max(keep, (high - now_high) * 2^32 + (low - now_low))
+  parts[i + 1] = pack('>I4I4', high, low) .. old:sub(16 * i - 6, 16 * i + 1)
 end
-if not changed then
-  return {now, old or '', ''}
+local value = table.concat(parts)
+if value == old then
+  return {now, old, ''}
 end
-local state = pack('>BI4I4I4I4I4I4I4I4', 0x14, unpack(tats, 1, 8)):sub(1, 1 + 8 * count)
-call('SET', KEYS[1], state, 'PX', math.ceil(keep / 1000000) + read('>d', args))
-return {now, old or '', state}
+call('SET', KEYS[1], value, 'PX', math.ceil(keep / 1000000) + read('>d', ARGV[2]))
+return {now, old, value}

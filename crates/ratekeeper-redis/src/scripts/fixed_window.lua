@@ -19,56 +19,64 @@ if old then
   high, low, open, count = read('>I4I4I4I4', old, 2)
 end
 
--- An aligned window without a count is as good as none; an anchored one still ends in time. A clock behind by up to a
--- window is an old reading; further, it was stepped back, and the count comes along.
-local elapsed = (now_high - high) * 2^32 + (now_low - low)
-local live = open == 1 and (count > 0 or anchored)
-local repaired = live and elapsed < -window
-local stays = live and elapsed >= -window and elapsed < (anchored and window or 0)
-
--- The start of the window that contains now; for one that stays, on this limit's own grid.
-local start_high, start_low = now_high, now_low
-if stays then
-  start_high, start_low = high, low
-end
+-- The start of the window that contains now.
+local opening_high, opening_low = now_high, now_low
 if not anchored then
-  local since_high, since_low = plus(start_high, start_low, -offset)
+  local since_high, since_low = plus(now_high, now_low, -offset)
   if since_high < 0 then
-    start_high, start_low = 0, 0 -- the epoch cuts the first window short
+    opening_high, opening_low = 0, 0 -- the epoch cuts the first window short
   else
     local since = (math.fmod(since_high * 2^32, window) + since_low) % window
-    start_high, start_low = plus(start_high, start_low, -since)
+    opening_high, opening_low = plus(now_high, now_low, -since)
   end
 end
-local is_later = start_high > high or (start_high == high and start_low > low)
-if not live or (not stays and not repaired and (anchored or is_later)) then
-  open, count = 0, 0
+
+-- A window that begins after now comes from a clock that was ahead: it begins now, with its count, and that is stored
+-- whatever the request comes to.
+local elapsed = (now_high - high) * 2^32 + (now_low - low)
+local left
+if open == 1 and elapsed < 0 then
+  high, low = opening_high, opening_low
+  elapsed = (now_high - high) * 2^32 + (now_low - low)
+  left = pack('>BI4I4I4I4', 0x15, high, low, 1, count)
 end
 
-local changed = repaired
+-- An aligned window without a count is as good as none; an anchored one still ends in time.
+local live = open == 1 and (count > 0 or anchored)
+local is_over = elapsed >= window
+if not anchored then
+  is_over = high < opening_high or (high == opening_high and low < opening_low)
+end
+if not live or is_over then
+  high, low, open, count = opening_high, opening_low, 0, 0
+elseif not anchored then
+  high, low = opening_high, opening_low
+end
+
 if op == 0 then
   local grant = math.min(cost, limit - count)
   if grant >= least then
-    open, count, changed = 1, count + grant, true
+    open, count = 1, count + grant
+    left = pack('>BI4I4I4I4', 0x15, high, low, 1, count)
   end
 elseif open == 1 and cost > 0 then
   local mark_high, mark_low = read('>I4I4', ARGV[2], 42)
-  if mark_high == start_high and mark_low == start_low then
-    count, changed = math.max(0, count - cost), true
+  if mark_high == high and mark_low == low then
+    count = math.max(0, count - cost)
+    left = pack('>BI4I4I4I4', 0x15, high, low, 1, count)
   end
 end
-local state = pack('>BI4I4I4I4', 0x15, start_high, start_low, open, count)
-if not changed or (op == 1 and state == old) then
+if not left or left == old then
   return {now, old or '', ''}
 end
 
 -- Kept to the end of the window.
 local keep = 0
 if count > 0 or anchored then
-  keep = (start_high - now_high) * 2^32 + (start_low - now_low) + window
-  if start_high * 2^32 + start_low < offset then
+  keep = (high - now_high) * 2^32 + (low - now_low) + window
+  if high * 2^32 + low < offset then
     keep = offset - (now_high * 2^32 + now_low)
   end
 end
-call('SET', KEYS[1], state, 'PX', math.ceil(math.max(0, keep) / 1000000) + grace_ms)
-return {now, old or '', state}
+call('SET', KEYS[1], left, 'PX', math.ceil(math.max(0, keep) / 1000000) + grace_ms)
+return {now, old or '', left}

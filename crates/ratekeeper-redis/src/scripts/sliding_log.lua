@@ -28,11 +28,14 @@ if member and (#member ~= 8 or newest < 0 or newest >= 2^53 or newest % 1 ~= 0) 
   return redis.error_reply('BADSTATE not a sliding log')
 end
 
--- If the clock was stepped back, instants after now count as now, and are set to it when something is written.
-local behind = newest - at > window
--- The latest instant outside the window. As text in full: concatenation would keep 14 digits.
-local outside = string.format('(%.0f', at - window)
-local inside = call('ZCOUNT', key, outside, '+inf')
+-- When it is decided: now, or the newest instant if that is later. Whatever lies ahead is honest, and nothing is cut: an
+-- instant says nothing about how far ahead it may lie.
+local effective = math.max(at, newest)
+-- Tokens in the window that ends at `instant`. As text in full: concatenation would keep 14 digits.
+local function inside_at(instant)
+  return call('ZCOUNT', key, string.format('(%.0f', instant - window), '+inf')
+end
+local inside = inside_at(effective)
 
 local granted, removed, retry, mark = 0, 0, 0, 0
 if op == 0 then
@@ -43,38 +46,29 @@ if op == 0 then
       -- The last token that `least` more would push out; all but the newest limit - least.
       local rank = least - limit - 1
       local blocking = tonumber(call('ZRANGE', key, rank, rank, 'WITHSCORES')[2])
-      retry = (behind and math.min(blocking, at) or blocking) - at + window
+      retry = blocking - at + window
     end
   end
-elseif least > at - window then
+elseif least > effective - window then
   local instant = string.format('%.0f', least)
   removed = math.min(cost, call('ZCOUNT', key, instant, instant))
   if removed > 0 then
     local first = call('ZCOUNT', key, '-inf', '(' .. instant)
     call('ZREMRANGEBYRANK', key, first, first + removed - 1)
-    inside = inside - removed
     last = call('ZRANGE', key, -1, -1, 'WITHSCORES')
     member, newest = last[1], tonumber(last[2] or 0)
+    -- The newest instant may have been the one given back.
+    inside = inside_at(math.max(at, newest))
   end
 end
 
-local written = granted > 0 or removed > 0 or (behind and (op == 1 or cost > 0))
-if behind then
-  newest = math.min(newest, at)
-end
-if written and behind then
-  local now_us = string.format('%.0f', at)
-  for _, later in ipairs(call('ZRANGEBYSCORE', key, '(' .. now_us, '+inf')) do
-    call('ZADD', key, 'XX', now_us, later)
-  end
-end
 if granted > 0 then
   -- A log that is not full asks for memory before it changes anything; a full one exchanges tokens.
   local pushed_out = call('ZCARD', key) + granted - limit
   if pushed_out > 0 then
     call('ZREMRANGEBYRANK', key, 0, pushed_out - 1)
   end
-  mark, newest, inside = math.max(newest, at), math.max(newest, at), inside + granted
+  mark, newest, inside = effective, effective, inside + granted
   local instant, sequence = string.format('%.0f', mark), member and read('>d', member) or 0
   -- In portions that fit Lua's stack.
   for first = 1, granted, 1000 do
@@ -90,6 +84,7 @@ local reset = 0
 if member or granted > 0 then
   reset = math.max(0, newest - at + window)
 end
+local written = granted > 0 or removed > 0
 if written then
   call('PEXPIRE', key, math.ceil(reset / 1000) + grace_ms)
 end

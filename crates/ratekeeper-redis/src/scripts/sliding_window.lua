@@ -18,15 +18,16 @@ if old then
   high, low, previous, current = read('>I4I4I4I4', old, 2)
 end
 
--- A clock behind by up to a window is an old reading; further, it was stepped back, and the counts come along.
+-- A window that begins after now comes from a clock that was ahead: it begins now, with its counts, and that is stored
+-- whatever the request comes to.
 local elapsed = (now_high - high) * 2^32 + (now_low - low)
-local repaired = elapsed < -window and previous + current > 0
-if repaired then
+local left
+if elapsed < 0 and previous + current > 0 then
   high, low, elapsed = now_high, now_low, 0
+  left = pack('>BI4I4I4I4', 0x13, high, low, previous, current)
 end
 
-local state
-if op == 1 then
+if op == 1 and old then
   -- Counts are taken back where they are, before the windows move on.
   local mark_high, mark_low = read('>I4I4', ARGV[2], 34)
   local next_high, next_low = plus(mark_high, mark_low, window)
@@ -35,10 +36,7 @@ if op == 1 then
   elseif next_high == high and next_low == low then
     previous = math.max(0, previous - cost)
   end
-  state = pack('>BI4I4I4I4', 0x13, high, low, previous, current)
-  if not old or state == old or cost == 0 then
-    return {now, old or '', ''}
-  end
+  left = pack('>BI4I4I4I4', 0x13, high, low, previous, current)
 end
 
 -- To the window that contains now.
@@ -51,20 +49,21 @@ end
 
 if op == 0 then
   -- The previous count weighs by the share of its window that the sliding one still covers, rounded up.
-  local carried, rest = muldiv(previous, window - math.max(0, elapsed), window)
+  local carried, rest = muldiv(previous, window - elapsed, window)
   if rest > 0 then
     carried = carried + 1
   end
   local grant = math.min(cost, limit - current - carried)
   if grant >= least then
     current = current + grant
-  elseif not repaired then
-    return {now, old or '', ''}
+    left = pack('>BI4I4I4I4', 0x13, high, low, previous, current)
   end
-  state = pack('>BI4I4I4I4', 0x13, high, low, previous, current)
+end
+if not left or left == old then
+  return {now, old or '', ''}
 end
 
 -- Kept until both counts have left the sliding window.
 local keep = current > 0 and 2 * window - elapsed or previous > 0 and window - elapsed or 0
-call('SET', KEYS[1], state, 'PX', math.ceil(keep / 1000000) + grace_ms)
-return {now, old or '', state}
+call('SET', KEYS[1], left, 'PX', math.ceil(keep / 1000000) + grace_ms)
+return {now, old or '', left}

@@ -1,23 +1,22 @@
--- Gives tokens back to a token bucket. After prologue.lua, muldiv.lua, lattice.lua and refund.lua.
+-- Gives tokens back to a token bucket. After prologue.lua, muldiv.lua, lattice.lua, bucket_value.lua and refund.lua.
 --
--- State    0x11, TAT: 9 bytes
 -- ARGV[1]  see prologue.lua
--- ARGV[2]  big endian: d grace_ms, then as in refund.lua
--- Reply    {now, old state or '', new state or '' if none was written}
+-- ARGV[2]  big endian: d grace_ms, d reach, then 80 bytes as in refund.lua, then the record, see bucket_value.lua
+-- Reply    {now, old value or '', new value or '' if none was written}; or {now, old value, 0}
 
+local grace_ms, reach = read('>dd', ARGV[2])
 local old = call('GET', KEYS[1])
-local high, low = 0, 0
-if old then
-  if #old ~= 9 or old:byte() ~= 0x11 then
-    return redis.error_reply('BADSTATE not a token bucket')
-  end
-  high, low = read('>I4I4', old, 2)
+if not old then
+  return {now, '', ''}
 end
-local new_high, new_low = refunded(high, low, 9)
-if new_high == high and new_low == low then
-  return {now, old or '', ''}
+local high, low, repaired = opened(old, ARGV[2]:sub(97), reach)
+if not high then
+  return repaired
 end
-local state = pack('>BI4I4', 0x11, new_high, new_low)
+local new_high, new_low = refunded(high, low, 17)
+if new_high == high and new_low == low and not repaired then
+  return {now, old, ''}
+end
+-- Whoever gives back is no taker: what proves a clock step stays as it is.
 local debt = math.max(0, (new_high - now_high) * 2^32 + (new_low - now_low))
-call('SET', KEYS[1], state, 'PX', math.ceil(debt / 1000000) + read('>d', ARGV[2]))
-return {now, old or '', state}
+return store(old, old:byte(), new_high, new_low, old:sub(10), math.ceil(debt / 1000000) + grace_ms)
