@@ -82,7 +82,9 @@ impl<C> RedisCas<C> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByServer<'s, C>(pub(crate) &'s RedisStore<C>);
 
-impl<K: Key + ?Sized, C: ConnectionLike + Clone + Send + Sync> AsyncCasStore<K> for ByServer<'_, C> {
+impl<K: Key + ?Sized, C: ConnectionLike + Clone + Send + Sync> AsyncCasStore<K>
+    for ByServer<'_, C>
+{
     type Version = ();
 
     async fn load_async(&self, key: &K, kind: &KeyKind) -> Result<Loaded<()>, StoreError> {

@@ -205,7 +205,8 @@ where
             return Ok(decision);
         }
         let key = self.namespace.key_of_kind(key, &KeyKind::of(algorithm));
-        self.within_deadline(self.decide(&key, algorithm, &request)).await
+        self.within_deadline(self.decide(&key, algorithm, &request))
+            .await
     }
 
     async fn apply_batch_async(&self, items: &mut [Item<'_, K, A>]) {

@@ -221,7 +221,12 @@ impl<A: RedisAlgorithm> Default for Left<A> {
 }
 
 impl<A: RedisAlgorithm> Left<A> {
-    fn step(&mut self, limit: &A, now: Timestamp, request: &Request) -> Result<Decision, ErrorKind> {
+    fn step(
+        &mut self,
+        limit: &A,
+        now: Timestamp,
+        request: &Request,
+    ) -> Result<Decision, ErrorKind> {
         if let Some(decision) = answer_at_once(limit, request) {
             return Ok(decision);
         }
@@ -424,7 +429,8 @@ fn window_value(random: &mut Random, now_ns: u64, tag: u8) -> Option<Vec<u8>> {
             bit => bit - 1,
         };
         let lower = random.below(9);
-        let [upper, lower] = [upper, lower].map(|count| u32::try_from(count).unwrap().to_be_bytes());
+        let [upper, lower] =
+            [upper, lower].map(|count| u32::try_from(count).unwrap().to_be_bytes());
         [&[tag][..], &start, &upper, &lower].concat()
     })
 }

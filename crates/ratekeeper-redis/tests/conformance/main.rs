@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Need, Subject, Work, check_all};
-use ratekeeper::store::{CasLoop, DynStore, Key, Namespace};
+use ratekeeper::store::{CasLoop, DynStore, Jitter, Key, Namespace};
 use ratekeeper::{
-    Algorithm, All, FixedWindow, ManualClock, SlidingLog, SlidingWindow, TokenBucket,
+    Algorithm, All, Clock, FixedWindow, ManualClock, SlidingLog, SlidingWindow, Timestamp,
+    TokenBucket,
 };
 use ratekeeper_redis::{RedisAlgorithm, RedisCas, RedisStore};
 use ratekeeper_test_servers::{Kind, Options, Server};
@@ -116,6 +117,15 @@ impl Subject for Stores {
     }
 }
 
+/// The clock of the processes, where it is not the server's.
+struct Shared(Arc<ManualClock>);
+
+impl Clock for Shared {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+}
+
 /// The same over compare-and-swap.
 struct CasStores(Stores);
 
@@ -124,9 +134,11 @@ impl CasStores {
         &self,
         space: &str,
     ) -> DynStore<K, A> {
-        DynStore::new(
-            CasLoop::new(RedisCas(self.0.store(space)), tokio::time::sleep).with_max_attempts(200),
-        )
+        let clock = Shared(self.0.clock.clone().unwrap_or_default());
+        let jitter = Jitter::new(1, Duration::from_millis(1), Duration::from_millis(64));
+        let store = RedisCas(self.0.store(space));
+        let store = CasLoop::with_clock(store, tokio::time::sleep, clock, jitter);
+        DynStore::new(store.with_max_attempts(200))
     }
 }
 

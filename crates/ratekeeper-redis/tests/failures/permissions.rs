@@ -18,7 +18,7 @@ fn as_user(server: &Server, user: &str, namespace: &str) -> RedisStore {
 #[tokio::test]
 async fn a_user_with_just_the_documented_rights_can_do_everything() {
     let server = Server::redis(Options::new());
-    let rights = "+evalsha +eval +get +set +del +time +zadd +zcard +zcount +zrange +zrangebyscore +zremrangebyrank +pexpire";
+    let rights = "+evalsha +eval +get +set +del +pttl +time +zadd +zcard +zcount +zrange +zrangebyscore +zremrangebyrank +pexpire";
     let mut command = vec![
         "ACL", "SETUSER", "limiter", "on", ">secret", "~rl:*", "+hello",
     ];
@@ -40,6 +40,10 @@ async fn a_user_with_just_the_documented_rights_can_do_everything() {
                 .is_allowed(),
             passes
         );
+    }
+    for limit in [FIVE_A_DAY.with_version(1), FIVE_A_DAY.with_version(2)] {
+        let decision = store.apply_async("v", &limit, Request::ONE).await.unwrap();
+        assert!(decision.is_allowed());
     }
     let receipt = limiter
         .apply_async("r", Request::take(2))

@@ -2,14 +2,22 @@
 
 use std::time::Duration;
 
-use ratekeeper::store::{AsyncStore, CasLoop, ErrorKind, Namespace};
-use ratekeeper::{All, FixedWindow, KeyedLimiter, Request, SlidingLog, SlidingWindow, TokenBucket};
+use ratekeeper::store::{AsyncStore, CasLoop, ErrorKind, KeyKind, Namespace};
+use ratekeeper::{
+    Algorithm, All, FixedWindow, KeyedLimiter, Request, SlidingLog, SlidingWindow, TokenBucket,
+};
 use ratekeeper_redis::{RedisAlgorithm, RedisCas, RedisStore};
 use ratekeeper_test_servers::{Kind, Server};
 
 use crate::support::{FIVE_A_DAY, kind, store};
 
 const KEY: &str = "rl:values:k";
+
+/// Where a limit looks for the value.
+fn key_of(limit: &impl Algorithm) -> Vec<u8> {
+    let namespace = Namespace::new("values").unwrap();
+    namespace.key_of_kind("k", &KeyKind::of(limit))
+}
 
 fn space(server: &Server) -> RedisStore {
     store(server).with_namespace(Namespace::new("values").unwrap())
@@ -50,7 +58,18 @@ async fn foreign_values_are_corrupt_and_left_alone() {
         server
             .command(&[b"SET", KEY.as_bytes(), value, b"PX", b"100000"])
             .unwrap();
+        for key in [
+            key_of(&SlidingWindow::per_day(5)),
+            key_of(&FixedWindow::per_day(5)),
+            key_of(&SlidingLog::per_day(5)),
+            key_of(&All([FIVE_A_DAY, FIVE_A_DAY])),
+        ] {
+            server
+                .command(&[b"SET", &key[..], value, b"PX", b"100000"])
+                .unwrap();
+        }
         all_requests_are_corrupt(FIVE_A_DAY, &store, &what).await;
+        all_requests_are_corrupt(FIVE_A_DAY.with_version(1), &store, &what).await;
         all_requests_are_corrupt(SlidingWindow::per_day(5), &store, &what).await;
         all_requests_are_corrupt(FixedWindow::per_day(5), &store, &what).await;
         all_requests_are_corrupt(SlidingLog::per_day(5), &store, &what).await;
@@ -68,14 +87,18 @@ async fn values_of_another_redis_type_are_corrupt() {
     let server = Server::redis(ratekeeper_test_servers::Options::new());
     let store = space(&server);
     server.command(&["RPUSH", KEY, "a"]).unwrap();
+    let log = String::from_utf8(key_of(&SlidingLog::per_day(5))).unwrap();
+    server.command(&["RPUSH", &log, "a"]).unwrap();
     all_requests_are_corrupt(FIVE_A_DAY, &store, "a list").await;
     all_requests_are_corrupt(SlidingLog::per_day(5), &store, "a list").await;
     assert_eq!(server.command(&["LLEN", KEY]).unwrap(), "1");
 
-    server.command(&["DEL", KEY]).unwrap();
-    server
-        .command(&["ZADD", KEY, "1", "a member of somebody else"])
-        .unwrap();
+    for key in [KEY, &log] {
+        server.command(&["DEL", key]).unwrap();
+        server
+            .command(&["ZADD", key, "1", "a member of somebody else"])
+            .unwrap();
+    }
     all_requests_are_corrupt(FIVE_A_DAY, &store, "a sorted set").await;
     assert_eq!(
         kind(
@@ -85,7 +108,7 @@ async fn values_of_another_redis_type_are_corrupt() {
         ),
         ErrorKind::Corrupt
     );
-    assert_eq!(server.command(&["ZCARD", KEY]).unwrap(), "1");
+    assert_eq!(server.command(&["ZCARD", &log]).unwrap(), "1");
 }
 
 #[tokio::test]
