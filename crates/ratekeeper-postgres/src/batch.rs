@@ -1,6 +1,6 @@
 //! Several decisions at once: they are sent before the first answer is awaited.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -32,20 +32,23 @@ impl<K: ?Sized, A: PostgresAlgorithm> Asked<'_, '_, K, A> {
         self.item.set_result(Err(StoreError::new(kind, message)));
     }
 
-    /// Passes on what was answered. A key that has met another version of the limit is asked again, alone.
+    fn looks(&self) -> bool {
+        self.call.function == Call::look().function
+    }
+
+    /// Passes on what was answered, or asks again, alone.
     async fn finish<C: Clients>(
         self,
         store: &PostgresStore<C>,
         answer: Result<Answer, StoreError>,
+        again: bool,
         due: Instant,
     ) {
         let algorithm = self.item.algorithm();
         let result = match answer {
-            Ok(Answer::Reply(reply)) => algorithm.answer(&self.request, &reply),
-            Ok(Answer::OtherVersion { .. }) => {
-                store.decide(&self.key, algorithm, &self.request, due).await
-            }
             Err(error) => Err(error),
+            Ok(Answer::Reply(reply)) if !again => algorithm.answer(&self.request, &reply),
+            Ok(_) => store.decide(&self.key, algorithm, &self.request, due).await,
         };
         self.item.set_result(result);
     }
@@ -106,22 +109,23 @@ where
 
 /// Cuts a batch where it grows too long, and where a key comes again under another version of its limit: one of the two will
 /// have to be asked again, and must not be overtaken.
-fn parts<'b, 'a, K: ?Sized, A>(asked: Vec<Asked<'b, 'a, K, A>>) -> Vec<Vec<Asked<'b, 'a, K, A>>> {
+fn parts<'b, 'a, K: ?Sized, A: PostgresAlgorithm>(
+    asked: Vec<Asked<'b, 'a, K, A>>,
+) -> Vec<Vec<Asked<'b, 'a, K, A>>> {
     let has_versions = asked.iter().any(|one| one.call.version > 0);
     let mut parts = Vec::new();
     let mut part = Vec::new();
     let mut versions = HashMap::new();
     for one in asked {
         let version = one.call.version;
-        let meets_another = has_versions
-            && versions
-                .get(&one.key)
-                .is_some_and(|before| *before != version);
+        let may_write = has_versions && !one.looks();
+        let before = versions.get(&one.key);
+        let meets_another = may_write && before.is_some_and(|before| *before != version);
         if meets_another || part.len() >= MOST_STATEMENTS {
             parts.push(std::mem::take(&mut part));
             versions.clear();
         }
-        if has_versions {
+        if may_write {
             versions.insert(one.key.clone(), version);
         }
         part.push(one);
@@ -202,7 +206,15 @@ async fn run_part<K, A, C>(
             _ => Err(deadline_passed()),
         });
     }
+    // A key that has met another version of the limit is asked again. Requests behind it have then found the same, but looks
+    // were answered: too early.
+    let mut overtaken = HashSet::new();
     for (one, result) in part.into_iter().zip(results) {
-        one.finish(store, result, due).await;
+        let of_another = matches!(&result, Ok(Answer::OtherVersion { .. }));
+        if of_another {
+            overtaken.insert(one.key.clone());
+        }
+        let again = of_another || (one.looks() && overtaken.contains(&one.key));
+        one.finish(store, result, again, due).await;
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Need, Subject, Work, check_all};
-use ratekeeper::store::{CasLoop, DynStore, Key, Namespace};
+use ratekeeper::store::{CasLoop, DynStore, Jitter, Key, Namespace};
 use ratekeeper::{All, FixedWindow, ManualClock, SlidingWindow, TokenBucket};
 use ratekeeper_postgres::tokio_postgres::{self, NoTls};
 use ratekeeper_postgres::{
@@ -82,9 +82,16 @@ impl Stores {
             let clock: Arc<ManualClock> = Arc::clone(clock);
             store = store.with_clock(clock, Duration::from_secs(3_600));
         }
-        match self.by {
-            By::Functions => DynStore::new(store),
-            By::CompareAndSwap => {
+        match (self.by, &self.clock) {
+            (By::Functions, _) => DynStore::new(store),
+            (By::CompareAndSwap, Some(clock)) => {
+                let jitter = Jitter::new(1, Duration::from_millis(1), Duration::from_millis(64));
+                let clock = Arc::clone(clock);
+                let cas = PostgresCas(store);
+                let store = CasLoop::with_clock(cas, tokio::time::sleep, clock, jitter);
+                DynStore::new(store.with_max_attempts(1_000))
+            }
+            (By::CompareAndSwap, None) => {
                 let store = CasLoop::new(PostgresCas(store), tokio::time::sleep);
                 DynStore::new(store.with_max_attempts(1_000))
             }

@@ -52,13 +52,15 @@ fn row() -> Vec<u8> {
     let now = [0, 1, 0, 1, 0, 0, 0, 0, 0, 1];
     let token_ns = 86_400_000_000_u64;
     let tat = (10_000 + token_ns).to_be_bytes();
+    let reach = (1_000 * token_ns).to_be_bytes();
     let mut values = 3_u16.to_be_bytes().to_vec();
     values.extend_from_slice(&10_u32.to_be_bytes());
     values.extend_from_slice(&now);
     values.extend_from_slice(&u32::MAX.to_be_bytes()); // NULL
-    values.extend_from_slice(&9_u32.to_be_bytes());
-    values.push(0x11);
+    values.extend_from_slice(&17_u32.to_be_bytes());
+    values.push(0x21);
     values.extend_from_slice(&tat);
+    values.extend_from_slice(&reach);
     [message(b'D', &values), message(b'C', b"SELECT 1\0")].concat()
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratekeeper::store::{AsyncStore, ErrorKind, Item};
-use ratekeeper::{AnyAlgorithm, ManualClock, Request, SlidingWindow, Timestamp, TokenBucket};
+use ratekeeper::{
+    AnyAlgorithm, ManualClock, Outcome, Request, SlidingWindow, Timestamp, TokenBucket,
+};
 use ratekeeper_postgres::{Connections, PostgresStore};
 
 use crate::common::{database, namespace, sql, store};
@@ -46,7 +48,7 @@ async fn items_of_a_key_are_executed_in_order() {
     }
 }
 
-/// With a clock of its own, a batch that meets a state from the future reads it again, and stays in order.
+/// A batch that meets a value from before a step of the clock repairs it once, and stays in order.
 #[tokio::test]
 async fn a_clock_that_was_stepped_back_keeps_the_order() {
     let clock = Arc::new(ManualClock::new());
@@ -80,6 +82,56 @@ async fn a_clock_that_was_stepped_back_keeps_the_order() {
             (retry_after, remaining)
         );
     }
+}
+
+/// Programs with three versions of a limit, one of them without a number, in one batch on one key: in order, under the newest
+/// that the key has met.
+#[tokio::test]
+async fn items_under_several_versions_are_executed_in_order() {
+    let store = store(&database("batch_versions").await, 2);
+    let plain = TokenBucket::per_day(100);
+    let (first, second) = (plain.with_version(1), plain.with_burst(50).with_version(2));
+    let asked = [
+        (&first, 10, Some((100, 90))),
+        (&first, 1, Some((100, 89))),
+        // 89 left of 100 are no more than 50.
+        (&second, 1, Some((50, 49))),
+        (&first, 2, Some((50, 47))),
+        (&plain, 3, Some((50, 44))),
+        (&second, 4, Some((50, 40))),
+        (&first, 60, None),
+        (&plain, 40, Some((50, 0))),
+    ];
+    let mut items: Vec<_> = asked
+        .iter()
+        .map(|(limit, cost, _)| Item::new("k", *limit, Request::take(*cost)))
+        .collect();
+    store.apply_batch_async(&mut items).await;
+    for (item, (_, cost, expected)) in items.into_iter().zip(asked) {
+        let decision = item.into_result().unwrap();
+        let seen = (decision.limit(), decision.remaining());
+        match expected {
+            Some(expected) => assert_eq!((seen, decision.granted()), (expected, cost)),
+            None => assert_eq!(decision.outcome(), Outcome::TooLarge),
+        }
+    }
+}
+
+/// Another limit under the same number is the application's mistake, and spoils no other item.
+#[tokio::test]
+async fn items_under_one_number() {
+    let store = store(&database("batch_one_number").await, 1);
+    let limit = TokenBucket::per_day(5).with_version(3);
+    let other = TokenBucket::per_day(6).with_version(3);
+    let mut items: Vec<_> = [("a", &limit), ("a", &other), ("a", &limit), ("b", &other)]
+        .map(|(key, limit)| Item::new(key, limit, Request::ONE))
+        .into();
+    store.apply_batch_async(&mut items).await;
+    let results: Vec<_> = items.into_iter().map(Item::into_result).collect();
+    assert_eq!(results[0].as_ref().unwrap().remaining(), 4);
+    assert_eq!(results[1].as_ref().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(results[2].as_ref().unwrap().remaining(), 3);
+    assert_eq!(results[3].as_ref().unwrap().remaining(), 5);
 }
 
 #[tokio::test]

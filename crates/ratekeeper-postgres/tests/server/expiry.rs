@@ -88,6 +88,41 @@ async fn states_under_a_clock_of_ones_own_are_kept_longer() {
     }
 }
 
+/// What is given back, and what a newer limit owes less of, ends as late as before: by a function and by a swap.
+#[tokio::test]
+async fn what_is_left_of_a_life_is_never_shortened() {
+    let url = database("never_shortened").await;
+    let store = store(&url, 1);
+    let swaps = CasLoop::new(PostgresCas(store.clone()), tokio::time::sleep);
+    let limit = TokenBucket::per(1, Duration::from_secs(86_400)).with_burst(10);
+    let ends = || sql(&url, "SELECT expires FROM ratekeeper.states_v1");
+    let state = || sql(&url, "SELECT state FROM ratekeeper.states_v1");
+
+    let taken = async || {
+        let taken = store.apply_async("k", &limit, Request::take(5)).await;
+        taken.unwrap().into_receipt()
+    };
+    let (first, second) = (taken().await, taken().await);
+    let (begun, full) = (ends(), state());
+    let given_back = store
+        .apply_async("k", &limit, Request::refund(5, second))
+        .await;
+    assert!(given_back.is_ok());
+    let half = state();
+    assert_ne!(half, full);
+    assert_eq!(ends(), begun);
+    let given_back = swaps
+        .apply_async("k", &limit, Request::refund(4, first))
+        .await;
+    assert!(given_back.is_ok());
+    assert_ne!(state(), half);
+    assert_eq!(ends(), begun);
+    let newer = limit.with_burst(2).with_version(1);
+    let decision = store.apply_async("k", &newer, Request::ONE).await.unwrap();
+    assert_eq!((decision.limit(), decision.granted()), (2, 1));
+    assert_eq!(ends(), begun);
+}
+
 /// To decisions, looks and swaps, whether or not somebody has swept.
 #[tokio::test]
 async fn an_expired_row_is_absent() {
@@ -206,7 +241,7 @@ async fn the_servers_clock_is_the_time() {
     let after = UnixClock.now();
     let bytes = sql(
         &url,
-        "SELECT encode(substring(state FROM 2), 'hex') FROM ratekeeper.states_v1",
+        "SELECT encode(substring(state FROM 2 FOR 8), 'hex') FROM ratekeeper.states_v1",
     );
     let tat = Timestamp::from_nanos(u64::from_str_radix(&bytes, 16).unwrap());
     let now_ns = tat.as_nanos() - 86_400_000_000_000;
