@@ -63,7 +63,7 @@ impl Namespace {
     /// The bytes under which a backend stores `key` for token buckets: `rl:name:key`, or `rl:name#` and a hash in hexadecimal
     /// digits.
     pub fn key<K: Key + ?Sized>(&self, key: &K) -> Vec<u8> {
-        self.key_in(key, "")
+        self.key_in(key, "", Self::MAX_KEY_BYTES)
     }
 
     /// The same for limits of this kind: `rl:name/kind:key`, or `rl:name/kind#` and a hash.
@@ -78,10 +78,27 @@ impl Namespace {
     /// # Ok::<(), ratekeeper::store::InvalidNamespace>(())
     /// ```
     pub fn key_of_kind<K: Key + ?Sized>(&self, key: &K, kind: &KeyKind) -> Vec<u8> {
-        self.key_in(key, kind.as_str())
+        self.key_in(key, kind.as_str(), Self::MAX_KEY_BYTES)
     }
 
-    fn key_in<K: Key + ?Sized>(&self, key: &K, kind: &str) -> Vec<u8> {
+    /// The same where the backend has no room for so long a key: a key that is not empty is always a hash here.
+    ///
+    /// ```
+    /// use ratekeeper::store::{KeyKind, Namespace};
+    /// use ratekeeper::SlidingWindow;
+    ///
+    /// let searches = Namespace::new("searches")?;
+    /// let kind = KeyKind::of(&SlidingWindow::per_minute(60));
+    /// let hashed = searches.hashed_key_of_kind("alice", &kind);
+    /// assert!(hashed.starts_with(b"rl:searches/sliding-60s#2bd806c9"));
+    /// assert_eq!(hashed.len(), 24 + 64);
+    /// # Ok::<(), ratekeeper::store::InvalidNamespace>(())
+    /// ```
+    pub fn hashed_key_of_kind<K: Key + ?Sized>(&self, key: &K, kind: &KeyKind) -> Vec<u8> {
+        self.key_in(key, kind.as_str(), 0)
+    }
+
+    fn key_in<K: Key + ?Sized>(&self, key: &K, kind: &str, longest: usize) -> Vec<u8> {
         let room = self.prefix.len() + 1 + kind.len() + 1 + Self::MAX_KEY_BYTES;
         let mut bytes = Vec::with_capacity(room);
         bytes.extend_from_slice(self.prefix.as_bytes());
@@ -95,9 +112,7 @@ impl Namespace {
         let mut hash: Option<Sha256> = None;
         key.write_alone(&mut |part| match &mut hash {
             Some(hash) => hash.update(part),
-            None if bytes.len() - start + part.len() <= Self::MAX_KEY_BYTES => {
-                bytes.extend_from_slice(part)
-            }
+            None if bytes.len() - start + part.len() <= longest => bytes.extend_from_slice(part),
             None => {
                 hash = Some(
                     Sha256::new()

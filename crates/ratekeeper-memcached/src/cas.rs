@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratekeeper::store::{
-    AsyncCasStore, ErrorKind, Key, Loaded, Namespace, StateBytes, StoreError, Swap,
+    AsyncCasStore, ErrorKind, Key, KeyKind, Loaded, Namespace, StateBytes, StoreError, Swap,
 };
-use ratekeeper::{Clock, UnixClock};
+use ratekeeper::{Clock, TokenBucket, UnixClock};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
@@ -15,7 +15,6 @@ use crate::connection::{Answer, Connection, ConnectionId, Failure, Reply};
 use crate::error::Asked;
 use crate::expiry::time_to_live;
 use crate::key::legal_key;
-use crate::stamp::{latest, stamp};
 
 /// One memcached server and a namespace in it, which can be read and compare-and-swapped.
 ///
@@ -39,12 +38,10 @@ pub struct MemcachedCas {
     connection: Arc<Connection>,
     namespace: Namespace,
     deadline: Duration,
-    clock: Arc<dyn Clock + Send + Sync>,
     grace: Duration,
-    max_skew: Duration,
 }
 
-/// Which value of a key was seen, or that there was none.
+/// Which value of a key was seen and how long that was to live, or that there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(Option<Seen>);
 
@@ -54,6 +51,8 @@ pub struct Version(Option<Seen>);
 struct Seen {
     cas: u64,
     connection: ConnectionId,
+    /// Seconds.
+    left_s: u64,
 }
 
 impl MemcachedCas {
@@ -63,9 +62,6 @@ impl MemcachedCas {
     /// The longest deadline; a longer one is this one. States are kept a minute longer than they matter, so that no exchange
     /// that was delayed for less finds nothing where there was something meanwhile.
     const LONGEST_DEADLINE: Duration = Duration::from_secs(60);
-
-    /// How far the clocks of processes may differ unless told otherwise.
-    pub const DEFAULT_MAX_SKEW: Duration = Duration::from_secs(1);
 
     /// The server at `address`, `host:port`, and a namespace in it. The connection is made by the first request, and made
     /// again whenever it breaks.
@@ -85,9 +81,7 @@ impl MemcachedCas {
             connection: Arc::new(Connection::new(address)),
             namespace,
             deadline: Self::DEFAULT_DEADLINE,
-            clock: Arc::new(UnixClock),
             grace: Duration::ZERO,
-            max_skew: Self::DEFAULT_MAX_SKEW,
         })
     }
 
@@ -99,25 +93,11 @@ impl MemcachedCas {
         self
     }
 
-    /// Tells time by `clock`, in nanoseconds since the Unix epoch, instead of by this machine's: for tests and replays.
-    /// Values live `grace` longer than needed, because the server still expires them by its own clock: make it longer than
-    /// the two can differ.
+    /// Lets values live `grace` longer than needed, because the server expires them by its own clock: longer than that and the
+    /// clock by which limits are decided can differ, where this is one for tests or replays.
     #[must_use]
-    pub fn with_clock(mut self, clock: Arc<dyn Clock + Send + Sync>, grace: Duration) -> Self {
-        self.clock = clock;
+    pub const fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
-        self
-    }
-
-    /// Changes how far the clocks of processes may differ: at most 500 seconds. A process whose clock is behind by so much or
-    /// less decides by the time of the key's last write; see [Time](crate#time).
-    ///
-    /// It is also by how much a clock may be set back, and all that happens is that keys stand still until it has caught up.
-    /// [`Duration::ZERO`] leaves clocks that are set back to the [algorithm](ratekeeper::Algorithm), and takes it that no two
-    /// of them differ.
-    #[must_use]
-    pub const fn with_max_skew(mut self, max_skew: Duration) -> Self {
-        self.max_skew = max_skew;
         self
     }
 
@@ -138,7 +118,7 @@ impl MemcachedCas {
         self.deadline
     }
 
-    /// The name under which memcached holds `key`, for those who want to look with its own tools.
+    /// The name under which memcached holds `key` for token buckets, for those who want to look with its own tools.
     ///
     /// It is `rl:namespace:key` if all of the key's bytes can be printed, `rl:namespace=` and the key in base64 (RFC 4648,
     /// the alphabet for file names, no padding) if not, and `rl:namespace#` and the key's SHA-256 if it is longer than
@@ -154,14 +134,30 @@ impl MemcachedCas {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn name_of<K: Key + ?Sized>(&self, key: &K) -> String {
-        legal_key(&self.namespace, key)
+        self.name_of_kind(key, &KeyKind::of(&TokenBucket::per_second(1)))
     }
 
-    fn absent(&self) -> Loaded<Version> {
+    /// The same for limits of this kind: `/` and the kind follow the namespace. Where that makes a name longer than the 250
+    /// bytes which memcached takes, the key is replaced by its hash.
+    ///
+    /// ```
+    /// # use ratekeeper::SlidingWindow;
+    /// # use ratekeeper::store::{KeyKind, Namespace};
+    /// # use ratekeeper_memcached::MemcachedCas;
+    /// let server = MemcachedCas::connect("127.0.0.1:11211", Namespace::new("api")?)?;
+    /// let kind = KeyKind::of(&SlidingWindow::per_minute(60));
+    /// assert_eq!(server.name_of_kind("alice", &kind), "rl:api/sliding-60s:alice");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn name_of_kind<K: Key + ?Sized>(&self, key: &K, kind: &KeyKind) -> String {
+        legal_key(&self.namespace, key, kind)
+    }
+
+    const fn absent() -> Loaded<Version> {
         Loaded {
             state: None,
             version: Version(None),
-            now: Some(self.clock.now()),
+            now: None,
         }
     }
 
@@ -207,23 +203,27 @@ impl MemcachedCas {
         name: &str,
         deadline: Instant,
     ) -> Result<Loaded<Version>, StoreError> {
-        let request = format!("mg {name} c f v\r\n").into_bytes();
+        let request = format!("mg {name} c t v\r\n").into_bytes();
         let answer = self.ask(Asked::Load, request, None, deadline).await?;
         let answer = answer.map_err(|failure| Asked::Load.failed(failure))?;
         match answer.reply {
-            Reply::Miss => Ok(self.absent()),
+            Reply::Miss => Ok(Self::absent()),
             Reply::Value { cas: 0, .. } => {
                 const MESSAGE: &str = "memcached runs without versions (its option -C)";
                 Err(StoreError::new(ErrorKind::Config, MESSAGE))
             }
-            Reply::Value { state, cas, flags } => {
+            Reply::Value { state, cas, left_s } => {
                 const MESSAGE: &str = "the stored value has no state's length";
                 let state = state.ok_or(StoreError::new(ErrorKind::Corrupt, MESSAGE))?;
-                let connection = answer.connection;
+                let seen = Seen {
+                    cas,
+                    connection: answer.connection,
+                    left_s,
+                };
                 Ok(Loaded {
                     state: Some(state),
-                    version: Version(Some(Seen { cas, connection })),
-                    now: Some(latest(self.clock.now(), flags, self.max_skew)),
+                    version: Version(Some(seen)),
+                    now: None,
                 })
             }
             Reply::Error(line) => Err(Asked::Load.refused(line)),
@@ -240,16 +240,15 @@ impl MemcachedCas {
         keep: Duration,
         deadline: Instant,
     ) -> Result<Swap<Version>, StoreError> {
-        let time_to_live = time_to_live(keep.saturating_add(self.grace), unix_time_s());
+        let left_s = seen.version.0.map_or(0, |seen| seen.left_s);
+        let keep = keep.saturating_add(self.grace);
+        let time_to_live = time_to_live(keep, left_s, unix_time_s());
         let condition = match seen.version.0 {
             Some(Seen { cas, .. }) => format!("C{cas}"),
             None => "ME".to_owned(),
         };
         let len = new.len();
-        // The time of the decision.
-        let stamp = stamp(seen.now.unwrap_or_else(|| self.clock.now()));
-        let mut request =
-            format!("ms {name} {len} T{time_to_live} F{stamp} {condition}\r\n").into_bytes();
+        let mut request = format!("ms {name} {len} T{time_to_live} {condition}\r\n").into_bytes();
         request.extend_from_slice(new);
         request.extend_from_slice(b"\r\n");
 
@@ -263,7 +262,7 @@ impl MemcachedCas {
         match answer.reply {
             Reply::Done => Ok(Swap::Done),
             Reply::Exists | Reply::NotStored => Ok(Swap::Conflict(None)),
-            Reply::NotFound => Ok(Swap::Conflict(Some(self.absent()))),
+            Reply::NotFound => Ok(Swap::Conflict(Some(Self::absent()))),
             Reply::Error(line) => Err(Asked::Change.refused(line)),
             Reply::Value { .. } | Reply::Miss => Err(Asked::Change.strange_reply()),
         }
@@ -285,29 +284,30 @@ impl MemcachedCas {
 impl<K: Key + ?Sized> AsyncCasStore<K> for MemcachedCas {
     type Version = Version;
 
-    async fn load_async(&self, key: &K) -> Result<Loaded<Version>, StoreError> {
-        self.load(&self.name_of(key), self.deadline_from_now())
-            .await
+    async fn load_async(&self, key: &K, kind: &KeyKind) -> Result<Loaded<Version>, StoreError> {
+        let (name, deadline) = (self.name_of_kind(key, kind), self.deadline_from_now());
+        self.load(&name, deadline).await
     }
 
     async fn compare_exchange_async(
         &self,
         key: &K,
+        kind: &KeyKind,
         seen: &Loaded<Version>,
         new: &StateBytes,
         keep: Duration,
     ) -> Result<Swap<Version>, StoreError> {
-        let (name, deadline) = (self.name_of(key), self.deadline_from_now());
+        let (name, deadline) = (self.name_of_kind(key, kind), self.deadline_from_now());
         self.exchange(&name, seen, new, keep, deadline).await
     }
 
-    async fn remove_async(&self, key: &K) -> Result<(), StoreError> {
-        self.delete(&self.name_of(key), self.deadline_from_now())
-            .await
+    async fn remove_async(&self, key: &K, kind: &KeyKind) -> Result<(), StoreError> {
+        let (name, deadline) = (self.name_of_kind(key, kind), self.deadline_from_now());
+        self.delete(&name, deadline).await
     }
 }
 
-/// For expiry only: decisions go by the store's clock.
+/// For expiry only.
 fn unix_time_s() -> u64 {
     UnixClock.now().as_nanos() / 1_000_000_000
 }
@@ -318,7 +318,6 @@ impl fmt::Debug for MemcachedCas {
             .field("address", &self.connection.address())
             .field("namespace", &self.namespace.name())
             .field("deadline", &self.deadline)
-            .field("max_skew", &self.max_skew)
             .finish_non_exhaustive()
     }
 }

@@ -102,7 +102,6 @@ mod connection;
 mod error;
 mod expiry;
 mod key;
-mod stamp;
 mod store;
 mod turns;
 

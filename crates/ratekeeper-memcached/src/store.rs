@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ratekeeper::store::{
-    AsyncStore, CasAction, CasDriver, CasLoop, ErrorKind, Item, Jitter, Key, Namespace, StoreError,
+    AsyncStore, CasAction, CasDriver, CasLoop, ErrorKind, Item, Jitter, Key, KeyKind, Namespace,
+    StoreError, answer_at_once,
 };
-use ratekeeper::{Algorithm, Decision, Request, UnixClock};
+use ratekeeper::{Algorithm, Carry, Change, Clock, Decision, Request, UnixClock};
 use tokio::time::{Instant, timeout_at};
 
 use crate::cas::{MemcachedCas, Version};
@@ -35,7 +37,9 @@ use crate::turns::Turns;
 /// ```
 pub struct MemcachedStore {
     server: MemcachedCas,
+    clock: Arc<dyn Clock + Send + Sync>,
     max_attempts: u32,
+    max_skew: Duration,
     turns: Turns,
     jitter: Jitter,
 }
@@ -43,6 +47,9 @@ pub struct MemcachedStore {
 impl MemcachedStore {
     /// The most attempts a request makes unless told otherwise.
     pub const DEFAULT_MAX_ATTEMPTS: u32 = CasLoop::<(), (), ()>::DEFAULT_MAX_ATTEMPTS;
+
+    /// By how much the clocks of processes may differ unless told otherwise.
+    pub const DEFAULT_MAX_SKEW: Duration = CasLoop::<(), (), ()>::DEFAULT_MAX_SKEW;
 
     /// How long a caller waits after two lost races: up to 1 ms; after another one up to 2 ms, and so on.
     const WAIT: Duration = Duration::from_millis(1);
@@ -62,7 +69,9 @@ impl MemcachedStore {
         let seed = RandomState::new().hash_one(0_u8);
         Self {
             server,
+            clock: Arc::new(UnixClock),
             max_attempts: Self::DEFAULT_MAX_ATTEMPTS,
+            max_skew: Self::DEFAULT_MAX_SKEW,
             turns: Turns::new(),
             jitter: Jitter::new(seed, Self::WAIT, Self::LONGEST_WAIT),
         }
@@ -75,9 +84,32 @@ impl MemcachedStore {
         self
     }
 
+    /// Changes by how much the clocks of processes may differ. A process whose clock is behind by so much or less decides by the
+    /// instant of the key's last write; one that is further behind forgives a key a burst: see [Time](crate#time).
+    ///
+    /// It is also by how much a clock may be set back while its process restarts, and all that happens is that keys stand still
+    /// until it has caught up.
+    #[must_use]
+    pub const fn with_max_skew(mut self, max_skew: Duration) -> Self {
+        self.max_skew = max_skew;
+        self
+    }
+
+    /// Decides by `clock`, in nanoseconds since the Unix epoch, instead of by this machine's: for tests and replays. See
+    /// [`MemcachedCas::with_grace`].
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock + Send + Sync>) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// The server.
     pub const fn get_ref(&self) -> &MemcachedCas {
         &self.server
+    }
+
+    fn name_of<K: Key + ?Sized, A: Algorithm>(&self, key: &K, algorithm: &A) -> String {
+        self.server.name_of_kind(key, &KeyKind::of(algorithm))
     }
 
     /// What [`CasLoop`] does, with turns, and one deadline for all.
@@ -88,21 +120,24 @@ impl MemcachedStore {
         request: Request,
         deadline: Instant,
     ) -> Result<Decision, StoreError> {
-        let mut driver = CasDriver::<_, Version>::new(algorithm, request, self.max_attempts);
+        if let Some(decision) = answer_at_once(algorithm, &request) {
+            return Ok(decision);
+        }
+        let driver = CasDriver::<_, Version>::new(algorithm, request, self.max_attempts);
+        let mut driver = driver.with_max_skew(self.max_skew);
         let mut turn = None;
         let mut action = CasAction::Load;
         loop {
             action = match action {
-                // What is loaded comes with its time: the clock here, and below, is never asked.
                 CasAction::Load => {
-                    driver.loaded(self.server.load(name, deadline).await?, &UnixClock)?
+                    driver.loaded(self.server.load(name, deadline).await?, &self.clock)?
                 }
                 CasAction::Exchange { new, keep } => {
                     turn = turn.or_else(|| self.turns.try_take(name));
                     match driver.seen() {
                         Some(seen) if turn.is_some() => {
                             let swap = self.server.exchange(name, seen, &new, keep, deadline);
-                            driver.exchanged(swap.await?, &UnixClock)?
+                            driver.exchanged(swap.await?, &self.clock)?
                         }
                         // What was seen will have changed by the time it is this caller's turn.
                         _ => {
@@ -136,7 +171,8 @@ impl<K: Key + ?Sized, A: Algorithm> AsyncStore<K, A> for MemcachedStore {
         algorithm: &A,
         request: Request,
     ) -> Result<Decision, StoreError> {
-        let (name, deadline) = (self.server.name_of(key), self.server.deadline_from_now());
+        let deadline = self.server.deadline_from_now();
+        let name = self.name_of(key, algorithm);
         self.decide(&name, algorithm, request, deadline).await
     }
 
@@ -145,7 +181,7 @@ impl<K: Key + ?Sized, A: Algorithm> AsyncStore<K, A> for MemcachedStore {
         let deadline = self.server.deadline_from_now();
         let mut by_name: HashMap<String, Vec<&mut Item<'_, K, A>>> = HashMap::new();
         for item in items {
-            let name = self.server.name_of(item.key());
+            let name = self.name_of(item.key(), item.algorithm());
             by_name.entry(name).or_default().push(item);
         }
         join_all(by_name.into_iter().map(|(name, of_one_key)| async move {
@@ -160,9 +196,23 @@ impl<K: Key + ?Sized, A: Algorithm> AsyncStore<K, A> for MemcachedStore {
         .await;
     }
 
-    async fn forget_async(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
-        let (name, deadline) = (self.server.name_of(key), self.server.deadline_from_now());
+    async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        let deadline = self.server.deadline_from_now();
+        let name = self.name_of(key, algorithm);
         self.server.delete(&name, deadline).await
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let deadline = self.server.deadline_from_now();
+        let change = Change { old, new, carry };
+        let name = self.name_of(key, &change);
+        self.decide(&name, &change, Request::PEEK, deadline).await
     }
 }
 
@@ -171,6 +221,7 @@ impl fmt::Debug for MemcachedStore {
         f.debug_struct("MemcachedStore")
             .field("server", &self.server)
             .field("max_attempts", &self.max_attempts)
+            .field("max_skew", &self.max_skew)
             .finish_non_exhaustive()
     }
 }

@@ -13,8 +13,8 @@ pub(crate) enum Reply {
         state: Option<StateBytes>,
         /// 0 if the server keeps no versions.
         cas: u64,
-        /// The number that was stored beside the value.
-        flags: u32,
+        /// The seconds that are left of its life; 0 if that was not asked for, or it has no end.
+        left_s: u64,
     },
     /// `EN`: there is no value.
     Miss,
@@ -108,19 +108,16 @@ impl Replies {
         let code = words.next().unwrap_or_default();
         if code == b"VA" {
             let size = words.next().and_then(number).ok_or_else(|| garbage(line))?;
-            let (mut cas, mut flags) = (0, 0);
+            let (mut cas, mut left_s) = (0, 0);
             for word in words {
                 match word.split_first() {
                     Some((b'c', digits)) => cas = number(digits).unwrap_or(0),
-                    Some((b'f', digits)) => {
-                        flags = number(digits)
-                            .and_then(|flags| flags.try_into().ok())
-                            .unwrap_or(0);
-                    }
+                    // `t-1` is for ever: no value of ours.
+                    Some((b't', digits)) => left_s = number(digits).unwrap_or(0),
                     _ => {}
                 }
             }
-            return self.value(len + 2, size, cas, flags);
+            return self.value(len + 2, size, cas, left_s);
         }
         let reply = match code {
             b"HD" => Reply::Done,
@@ -141,7 +138,7 @@ impl Replies {
         line: usize,
         size: u64,
         cas: u64,
-        flags: u32,
+        left_s: u64,
     ) -> Result<Option<Reply>, Garbage> {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > StateBytes::CAPACITY {
@@ -151,7 +148,7 @@ impl Replies {
             return Ok(Some(Reply::Value {
                 state: None,
                 cas,
-                flags,
+                left_s,
             }));
         }
         let rest = &self.bytes[self.start + line..self.end];
@@ -163,7 +160,7 @@ impl Replies {
         }
         let state = StateBytes::from_stored(value).ok();
         self.start += line + size + 2;
-        Ok(Some(Reply::Value { state, cas, flags }))
+        Ok(Some(Reply::Value { state, cas, left_s }))
     }
 }
 
@@ -208,11 +205,11 @@ mod tests {
 
     #[test]
     fn answers_are_found_however_they_are_cut() {
-        let mut stream = b"VA 9 c1234567890123456789 f4294967295\r\n\x11\r\n345678\r\nEN\r\nHD\r\nHD c5\r\nNS\r\nEX\r\nNF\r\n".to_vec();
-        stream.extend(b"VA 65 t-1 c3 s70\r\n");
-        stream.extend([7; 65]);
-        stream.extend(b"\r\nVA 66 c4\r\n");
-        stream.extend([b'\n'; 66]);
+        let mut stream = b"VA 9 c1234567890123456789 t4294967295\r\n\x11\r\n345678\r\nEN\r\nHD\r\nHD c5\r\nNS\r\nEX\r\nNF\r\n".to_vec();
+        stream.extend(b"VA 74 t-1 c3 s70\r\n");
+        stream.extend([7; 74]);
+        stream.extend(b"\r\nVA 75 c4\r\n");
+        stream.extend([b'\n'; 75]);
         stream.extend(b"\r\nVA 100000 c5\r\n");
         stream.extend([b'H'; 100_000]);
         stream.extend(b"\r\nVA 0 c6\r\n\r\nVA 1\r\n7\r\nSERVER_ERROR out of memory storing object\r\nERROR\r\n");
@@ -220,7 +217,7 @@ mod tests {
             Reply::Value {
                 state: state(b"\x11\r\n345678"),
                 cas: 1_234_567_890_123_456_789,
-                flags: 4_294_967_295,
+                left_s: 4_294_967_295,
             },
             Reply::Miss,
             Reply::Done,
@@ -229,29 +226,29 @@ mod tests {
             Reply::Exists,
             Reply::NotFound,
             Reply::Value {
-                state: state(&[7; 65]),
+                state: state(&[7; 74]),
                 cas: 3,
-                flags: 0,
+                left_s: 0,
             },
             Reply::Value {
                 state: None,
                 cas: 4,
-                flags: 0,
+                left_s: 0,
             },
             Reply::Value {
                 state: None,
                 cas: 5,
-                flags: 0,
+                left_s: 0,
             },
             Reply::Value {
                 state: None,
                 cas: 6,
-                flags: 0,
+                left_s: 0,
             },
             Reply::Value {
                 state: state(b"7"),
                 cas: 0,
-                flags: 0,
+                left_s: 0,
             },
             Reply::Error("SERVER_ERROR out of memory storing object".into()),
             Reply::Error("ERROR".into()),

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Need, Subject, Work, check_all};
-use ratekeeper::store::{CasLoop, DynStore, Key, Namespace};
-use ratekeeper::{Algorithm, All, FixedWindow, ManualClock, SlidingWindow, TokenBucket};
+use ratekeeper::store::{CasLoop, DynStore, Jitter, Key, Namespace};
+use ratekeeper::{
+    Algorithm, All, Clock, FixedWindow, ManualClock, SlidingWindow, TokenBucket, UnixClock,
+};
 use ratekeeper_memcached::{MemcachedCas, MemcachedStore};
 use ratekeeper_test_servers::{Options, Server};
 use tokio::runtime::Runtime;
@@ -19,6 +21,7 @@ use tokio::runtime::Runtime;
 use crate::backend::Memcached;
 
 const DEADLINE: Duration = Duration::from_millis(500);
+const WAIT: Duration = Duration::from_millis(1);
 
 struct Stores {
     runtime: Runtime,
@@ -52,22 +55,34 @@ impl Stores {
         let address = self.memcached.proxy.address();
         let cas = MemcachedCas::connect(address, Namespace::new(space).unwrap()).unwrap();
         let cas = cas.with_deadline(DEADLINE);
-        let cas = match &self.clock {
-            // It stands still while the server's goes on, and all processes are told the same time.
-            Some(clock) => cas
-                .with_clock(Arc::<ManualClock>::clone(clock), Duration::from_secs(60))
-                .with_max_skew(Duration::ZERO),
-            None => cas,
-        };
         // The kit's callers do not pause.
         const MAX_ATTEMPTS: u32 = 1_000;
+        // One that is moved stands still while the server's goes on, and is the only one.
+        let (cas, max_skew) = match &self.clock {
+            Some(_) => (cas.with_grace(Duration::from_secs(60)), Duration::ZERO),
+            None => (cas, MemcachedStore::DEFAULT_MAX_SKEW),
+        };
+        let clock: Arc<dyn Clock + Send + Sync> = match &self.clock {
+            Some(clock) => Arc::<ManualClock>::clone(clock),
+            None => Arc::new(UnixClock),
+        };
         match self.decides {
-            By::MemcachedStore => {
-                DynStore::new(MemcachedStore::new(cas).with_max_attempts(MAX_ATTEMPTS))
-            }
-            By::CasLoop => {
-                DynStore::new(CasLoop::new(cas, tokio::time::sleep).with_max_attempts(MAX_ATTEMPTS))
-            }
+            By::MemcachedStore => DynStore::new(
+                MemcachedStore::new(cas)
+                    .with_clock(clock)
+                    .with_max_skew(max_skew)
+                    .with_max_attempts(MAX_ATTEMPTS),
+            ),
+            By::CasLoop => DynStore::new(
+                CasLoop::with_clock(
+                    cas,
+                    tokio::time::sleep,
+                    clock,
+                    Jitter::new(7, WAIT, WAIT * 16),
+                )
+                .with_max_skew(max_skew)
+                .with_max_attempts(MAX_ATTEMPTS),
+            ),
         }
     }
 }

@@ -7,7 +7,7 @@ use ratekeeper::store::ErrorKind;
 use ratekeeper::{All, KeyedLimiter, Request, SlidingWindow, TokenBucket};
 use ratekeeper_test_servers::{Kind, Server};
 
-use crate::support::{Limiter, Random, Raw, bucket, cas, clock, shared, store};
+use crate::support::{Limiter, Random, Raw, bucket, cas, clock, kind, shared, store};
 
 #[tokio::test]
 async fn a_bucket_is_used_up_and_refills() {
@@ -91,19 +91,19 @@ async fn lost_races_are_noticed() {
     let minute = Duration::from_secs(60);
     let name = cas.name_of("key");
 
-    let absent = cas.load_async("key").await.unwrap();
+    let absent = cas.load_async("key", &kind()).await.unwrap();
     assert!(absent.state.is_none());
     raw.set(&name, b"rival");
     let swap = cas
-        .compare_exchange_async("key", &absent, &state, minute)
+        .compare_exchange_async("key", &kind(), &absent, &state, minute)
         .await
         .unwrap();
     assert!(matches!(swap, Swap::Conflict(None)), "{swap:?}");
 
-    let rival = cas.load_async("key").await.unwrap();
+    let rival = cas.load_async("key", &kind()).await.unwrap();
     raw.set(&name, b"rival");
     let swap = cas
-        .compare_exchange_async("key", &rival, &state, minute)
+        .compare_exchange_async("key", &kind(), &rival, &state, minute)
         .await
         .unwrap();
     assert!(
@@ -111,10 +111,10 @@ async fn lost_races_are_noticed() {
         "the same bytes, another version: {swap:?}"
     );
 
-    let rival = cas.load_async("key").await.unwrap();
+    let rival = cas.load_async("key", &kind()).await.unwrap();
     assert_eq!(raw.ask(format!("md {name}\r\n")).0, "HD");
     let swap = cas
-        .compare_exchange_async("key", &rival, &state, minute)
+        .compare_exchange_async("key", &kind(), &rival, &state, minute)
         .await
         .unwrap();
     let Swap::Conflict(Some(fresh)) = swap else {
@@ -122,11 +122,14 @@ async fn lost_races_are_noticed() {
     };
     assert!(fresh.state.is_none());
     let swap = cas
-        .compare_exchange_async("key", &fresh, &state, minute)
+        .compare_exchange_async("key", &kind(), &fresh, &state, minute)
         .await
         .unwrap();
     assert!(matches!(swap, Swap::Done), "{swap:?}");
-    assert_eq!(cas.load_async("key").await.unwrap().state, Some(state));
+    assert_eq!(
+        cas.load_async("key", &kind()).await.unwrap().state,
+        Some(state)
+    );
 }
 
 #[tokio::test]
@@ -155,4 +158,22 @@ async fn namespaces_do_not_meet() {
     let _ = one.apply_async("alice", Request::take(5)).await.unwrap();
     assert!(!one.check_async("alice").await.unwrap().is_allowed());
     assert_eq!(other.check_async("alice").await.unwrap().remaining(), 4);
+}
+
+/// Nothing is asked, so nobody need be there to answer.
+#[tokio::test]
+async fn limits_that_need_no_state_need_no_server() {
+    use ratekeeper::Outcome;
+    let nowhere = ratekeeper_memcached::MemcachedStore::connect(
+        "127.0.0.1:1",
+        ratekeeper::store::Namespace::new("nowhere").unwrap(),
+    );
+    let limiter = Limiter::<str>::with_store(bucket(), nowhere.unwrap());
+    let error = limiter.check_async("alice").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotExecuted);
+    let (unlimited, blocked) = (TokenBucket::UNLIMITED, TokenBucket::BLOCKED);
+    let unlimited = limiter.under(&unlimited).check_async("alice").await;
+    assert!(unlimited.unwrap().is_allowed());
+    let blocked = limiter.under(&blocked).check_async("alice").await;
+    assert_eq!(blocked.unwrap().outcome(), Outcome::TooLarge);
 }

@@ -10,7 +10,7 @@ use ratekeeper::store::{AsyncCasStore, ErrorKind, StateBytes};
 use ratekeeper::{Request, TokenBucket};
 use ratekeeper_test_servers::{Kind, Options, Server};
 
-use crate::support::{Limiter, Random, bucket, cas, clock, store};
+use crate::support::{Limiter, Random, bucket, cas, clock, kind, store};
 
 /// Polls a future so often at most, while other tasks run, and drops it then.
 async fn abandon<T>(polls: u64, future: impl Future<Output = T>) -> Option<T> {
@@ -104,25 +104,32 @@ async fn what_was_dropped_in_the_queue_is_not_executed() {
     let mut server = Server::memcached(Options::new());
     let cas = cas(&server, "queue");
     let state = StateBytes::from_stored(b"state").unwrap();
-    let absent = cas.load_async("alice").await.unwrap();
+    let absent = cas.load_async("alice", &kind()).await.unwrap();
     server.pause();
     {
         let load = |key: u32| {
             let cas = &cas;
-            async move { cas.load_async(&key).await }
+            async move { cas.load_async(&key, &kind()).await }
         };
         let mut loads: Vec<_> = (0..1_500).map(load).map(Box::pin).collect();
         for load in &mut loads {
             assert!(abandon(1, load.as_mut()).await.is_none());
         }
         let minute = Duration::from_secs(60);
-        let exchange = cas.compare_exchange_async("alice", &absent, &state, minute);
+        let kind = kind();
+        let exchange = cas.compare_exchange_async("alice", &kind, &absent, &state, minute);
         assert!(abandon(10, exchange).await.is_none());
     }
     server.resume();
     server.wait_until_ready();
     for key in 0..100_u32 {
-        assert!(cas.load_async(&key).await.unwrap().state.is_none());
+        assert!(cas.load_async(&key, &kind()).await.unwrap().state.is_none());
     }
-    assert!(cas.load_async("alice").await.unwrap().state.is_none());
+    assert!(
+        cas.load_async("alice", &kind())
+            .await
+            .unwrap()
+            .state
+            .is_none()
+    );
 }

@@ -7,7 +7,7 @@ use ratekeeper::{KeyedLimiter, Request, TokenBucket};
 use ratekeeper_memcached::{MemcachedCas, MemcachedStore};
 use ratekeeper_test_servers::{Kind, Server};
 
-use crate::support::{Limiter, Raw, bucket, cas, clock, store, wait_for};
+use crate::support::{Limiter, Raw, bucket, cas, clock, kind, store, wait_for};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -27,10 +27,10 @@ async fn nothing_expires_early() {
     let state = StateBytes::from_stored(b"state").unwrap();
     let mut written = Vec::new();
     for key in 0..40_u32 {
-        let absent = cas.load_async(&key).await.unwrap();
+        let absent = cas.load_async(&key, &kind()).await.unwrap();
         let before = Instant::now();
         let swap = cas
-            .compare_exchange_async(&key, &absent, &state, KEEP)
+            .compare_exchange_async(&key, &kind(), &absent, &state, KEEP)
             .await
             .unwrap();
         assert!(matches!(swap, Swap::Done));
@@ -40,7 +40,7 @@ async fn nothing_expires_early() {
     for (key, before) in written {
         tokio::time::sleep(KEEP.saturating_sub(before.elapsed())).await;
         let asked_after = before.elapsed();
-        let loaded = cas.load_async(&key).await.unwrap();
+        let loaded = cas.load_async(&key, &kind()).await.unwrap();
         // On a busy machine the question may come too late to mean anything.
         if asked_after < KEEP + Duration::from_millis(500) {
             assert!(
@@ -56,10 +56,10 @@ async fn nothing_is_immortal() {
     let cas = strict("mortal");
     let name = cas.name_of("alice");
     let state = StateBytes::from_stored(b"state").unwrap();
-    let absent = cas.load_async("alice").await.unwrap();
+    let absent = cas.load_async("alice", &kind()).await.unwrap();
     let keep = Duration::from_millis(100);
     let swap = cas
-        .compare_exchange_async("alice", &absent, &state, keep)
+        .compare_exchange_async("alice", &kind(), &absent, &state, keep)
         .await;
     assert!(matches!(swap, Ok(Swap::Done)));
     let mut raw = raw();
@@ -69,7 +69,13 @@ async fn nothing_is_immortal() {
     wait_for("the key to expire", || {
         raw.time_to_live(&name).is_none().then_some(())
     });
-    assert!(cas.load_async("alice").await.unwrap().state.is_none());
+    assert!(
+        cas.load_async("alice", &kind())
+            .await
+            .unwrap()
+            .state
+            .is_none()
+    );
 }
 
 /// A store keeps states a minute longer than they matter, for exchanges that were delayed.
@@ -159,4 +165,60 @@ async fn refusals_and_peeks_touch_nothing() {
         let _ = limiter.apply_async("fresh", request).await.unwrap();
         assert_eq!(raw.life(&fresh), "EN", "{asked}");
     }
+}
+
+/// Of two writes the longer keep counts, in seconds and in days.
+#[tokio::test]
+async fn no_write_shortens_what_is_left() {
+    let cas = strict("kept");
+    let state = StateBytes::from_stored(b"state").unwrap();
+    let mut raw = raw();
+    for (key, long) in [
+        ("hour", DAY / 24),
+        ("month", DAY * 29),
+        ("months", DAY * 60),
+    ] {
+        let name = cas.name_of(key);
+        let mut lives = Vec::new();
+        for keep in [long, Duration::from_secs(1), Duration::ZERO, long / 2] {
+            let seen = cas.load_async(key, &kind()).await.unwrap();
+            let kind = kind();
+            let swap = cas.compare_exchange_async(key, &kind, &seen, &state, keep);
+            assert!(matches!(swap.await.unwrap(), Swap::Done));
+            lives.push(raw.time_to_live(&name).unwrap());
+        }
+        // Less by the seconds that went by meanwhile, and more by none that did not.
+        let (first, last) = (lives[0], lives[3]);
+        assert!((first - 5..=first).contains(&last), "{key}: {lives:?}");
+    }
+}
+
+/// A bucket that is full under the smaller limit would come back full under the larger.
+#[tokio::test]
+async fn newer_versions_and_refunds_keep_the_expiry() {
+    let (cas, clock) = (strict("kept-versions"), clock());
+    let slow = TokenBucket::per_second(1).with_burst(3_600).with_version(1);
+    let fast = TokenBucket::per_second(3_600).with_version(2);
+    let old = Limiter::<str>::with_store(slow, store(cas.clone(), &clock));
+    let new = Limiter::<str>::with_store(fast, store(cas.clone(), &clock));
+    let mut raw = raw();
+    let _ = old
+        .apply_async("alice", Request::take(3_600))
+        .await
+        .unwrap();
+    let name = cas.name_of("alice");
+    let before = raw.time_to_live(&name).unwrap();
+    assert!(before >= 3_600, "{before}");
+    assert!(!new.check_async("alice").await.unwrap().is_allowed());
+    let after = raw.time_to_live(&name).unwrap();
+    assert!((before - 5..=before).contains(&after), "{before} {after}");
+
+    let taken = old.apply_async("bob", Request::take(3_600)).await.unwrap();
+    let refund = Request::refund(3_600, taken.into_receipt());
+    let _ = old.apply_async("bob", refund).await.unwrap();
+    let after = raw.time_to_live(&cas.name_of("bob")).unwrap();
+    assert!(
+        (before - 5..=before + 1).contains(&after),
+        "{before} {after}"
+    );
 }

@@ -1,6 +1,9 @@
 //! Keys of every kind.
 
-use ratekeeper::Request;
+use std::time::Duration;
+
+use ratekeeper::store::KeyKind;
+use ratekeeper::{AnyAlgorithm, FixedWindow, KeyedLimiter, Request, SlidingWindow};
 use ratekeeper_test_servers::{Kind, Server};
 
 use crate::support::{Limiter, Raw, bucket, cas, clock, shared, store};
@@ -87,6 +90,50 @@ async fn names_are_those_in_memcached() {
         assert_eq!(raw.ask(format!("mg {name} v\r\n")).0, "EN");
         let _ = limiter.check_async(key).await.unwrap();
         let (line, value) = raw.ask(format!("mg {name} v\r\n"));
-        assert_eq!((line.as_str(), value[0]), ("VA 9", 0x11), "{key:?}");
+        assert_eq!((line.as_str(), value[0]), ("VA 26", 0x70), "{key:?}");
+    }
+}
+
+/// Windows of other lengths have other keys, however little room there is.
+#[tokio::test]
+async fn kinds_have_keys_of_their_own() {
+    let server = Server::shared(Kind::Memcached);
+    let cas = cas(server, &"k".repeat(64));
+    let clock = clock();
+    let odd = FixedWindow::new(5, Duration::from_nanos(1_234_567_890_123_456_789)).unwrap();
+    let limits = [
+        AnyAlgorithm::from(bucket()),
+        SlidingWindow::per_hour(5).into(),
+        SlidingWindow::per_day(5).into(),
+        FixedWindow::per_hour(5).into(),
+        FixedWindow::per_hour(5).anchored().into(),
+        odd.with_offset(Duration::from_nanos(123_456_789_012_345_678))
+            .into(),
+    ];
+    let mut raw = Raw::new(server);
+    for key in ["alice", "al ice", &"x".repeat(128), &"\u{7f}".repeat(128)] {
+        for limit in limits {
+            let name = cas.name_of_kind(key, &KeyKind::of(&limit));
+            assert_eq!(raw.life(&name), "EN", "{limit:?}");
+            let limiter = KeyedLimiter::<str, _, _>::with_store(limit, store(cas.clone(), &clock));
+            for remaining in [4, 3, 2, 1, 0] {
+                let decision = limiter.check_async(key).await.unwrap();
+                assert!(
+                    decision.is_allowed() && decision.remaining() == remaining,
+                    "{limit:?}"
+                );
+            }
+            assert!(!limiter.check_async(key).await.unwrap().is_allowed());
+            assert!(raw.life(&name).starts_with("HD"), "{name}");
+        }
+        for limit in limits {
+            let limiter = KeyedLimiter::<str, _, _>::with_store(limit, store(cas.clone(), &clock));
+            limiter.forget_async(key).await.unwrap();
+            assert_eq!(
+                limiter.check_async(key).await.unwrap().remaining(),
+                4,
+                "{limit:?}"
+            );
+        }
     }
 }

@@ -5,6 +5,7 @@
 )]
 
 mod batches;
+mod changes;
 mod decisions;
 mod dropped_futures;
 mod eviction;
@@ -16,3 +17,4 @@ mod skew;
 mod support;
 mod turns;
 mod values;
+mod versions;

@@ -11,6 +11,8 @@ use ratekeeper::{TokenBucket, UnixClock};
 use ratekeeper_memcached::{MemcachedCas, MemcachedLimiter, MemcachedStore};
 use ratekeeper_test_servers::{Kind, Server};
 
+use crate::support::kind;
+
 /// Answers the first request of each of `connections` with `answer`, and hangs up.
 fn impostor(connections: usize, answer: &'static [u8]) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -91,12 +93,12 @@ async fn surplus_answers_end_the_connection() {
         is_used_again
     });
     let cas = cas(address);
-    let absent = cas.load_async("alice").await.unwrap();
+    let absent = cas.load_async("alice", &kind()).await.unwrap();
     assert!(absent.state.is_none());
     let state = StateBytes::from_stored(b"state").unwrap();
     let minute = Duration::from_secs(60);
     let swap = cas
-        .compare_exchange_async("alice", &absent, &state, minute)
+        .compare_exchange_async("alice", &kind(), &absent, &state, minute)
         .await;
     assert!(!thread.join().unwrap(), "the connection was used again");
     assert!(matches!(swap, Ok(Swap::Conflict(None))), "{swap:?}");
@@ -148,11 +150,13 @@ async fn extreme_settings_are_harmless() {
     for extreme in [Duration::ZERO, Duration::MAX] {
         let cas = MemcachedCas::connect(server.address(), Namespace::new("extreme").unwrap())
             .unwrap()
-            .with_clock(Arc::new(UnixClock), extreme)
-            .with_max_skew(extreme);
+            .with_grace(extreme);
         let patient = MemcachedLimiter::<str>::with_store(
             TokenBucket::per_second(1),
-            MemcachedStore::new(cas.clone().with_deadline(Duration::MAX)).with_max_attempts(0),
+            MemcachedStore::new(cas.clone().with_deadline(Duration::MAX))
+                .with_clock(Arc::new(UnixClock))
+                .with_max_skew(extreme)
+                .with_max_attempts(0),
         );
         let key = format!("{extreme:?}");
         assert!(
@@ -163,6 +167,6 @@ async fn extreme_settings_are_harmless() {
                 .is_allowed()
         );
         let hasty = cas.with_deadline(extreme);
-        let _ = hasty.load_async("alice").await;
+        let _ = hasty.load_async("alice", &kind()).await;
     }
 }

@@ -7,7 +7,7 @@ use ratekeeper::{KeyedLimiter, Request};
 use ratekeeper_memcached::{MemcachedCas, MemcachedStore};
 use ratekeeper_test_servers::{Options, Server};
 
-use crate::support::{Limiter, bucket, cas, clock, store};
+use crate::support::{Limiter, bucket, cas, clock, kind, store};
 
 const SHORT: Duration = Duration::from_millis(50);
 const KEEP: Duration = Duration::from_secs(60);
@@ -105,23 +105,30 @@ async fn an_exchange_without_an_answer_is_counted_once_or_not_at_all() {
     let patient = cas(&server, "unknown");
     let hasty = patient.clone().with_deadline(SHORT);
     let state = StateBytes::from_stored(b"state").unwrap();
-    let absent = hasty.load_async("alice").await.unwrap();
+    let absent = hasty.load_async("alice", &kind()).await.unwrap();
     server.pause();
     let error = hasty
-        .compare_exchange_async("alice", &absent, &state, KEEP)
+        .compare_exchange_async("alice", &kind(), &absent, &state, KEEP)
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
-    let error = hasty.remove_async("bob").await.unwrap_err();
+    let error = hasty.remove_async("bob", &kind()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
     server.resume();
     server.wait_until_ready();
     // The request was on its way, and the connection is in order: it was executed before this one.
     assert_eq!(
-        patient.load_async("alice").await.unwrap().state,
+        patient.load_async("alice", &kind()).await.unwrap().state,
         Some(state)
     );
-    assert!(patient.load_async("bob").await.unwrap().state.is_none());
+    assert!(
+        patient
+            .load_async("bob", &kind())
+            .await
+            .unwrap()
+            .state
+            .is_none()
+    );
 }
 
 /// What waits for a server that dies is told so, and not left to its deadline.
@@ -130,10 +137,11 @@ async fn a_broken_connection_leaves_exchanges_open_and_loads_undone() {
     let mut server = server();
     let cas = cas(&server, "broken");
     let state = StateBytes::from_stored(b"state").unwrap();
-    let absent = cas.load_async("alice").await.unwrap();
+    let absent = cas.load_async("alice", &kind()).await.unwrap();
     server.pause();
-    let exchange = cas.compare_exchange_async("alice", &absent, &state, KEEP);
-    let load = cas.load_async("bob");
+    let kind = kind();
+    let exchange = cas.compare_exchange_async("alice", &kind, &absent, &state, KEEP);
+    let load = cas.load_async("bob", &kind);
     let kill = async {
         tokio::time::sleep(SHORT).await;
         server.kill();
@@ -156,24 +164,27 @@ async fn versions_are_not_compared_across_restarts() {
     let [first, second, third] =
         [b"first", b"secnd", b"third"].map(|bytes| StateBytes::from_stored(bytes).unwrap());
 
-    let absent = one.load_async("alice").await.unwrap();
-    one.compare_exchange_async("alice", &absent, &first, KEEP)
+    let absent = one.load_async("alice", &kind()).await.unwrap();
+    one.compare_exchange_async("alice", &kind(), &absent, &first, KEEP)
         .await
         .unwrap();
-    let seen = one.load_async("alice").await.unwrap();
+    let seen = one.load_async("alice", &kind()).await.unwrap();
     server.restart();
-    let absent = other.load_async("alice").await.unwrap();
+    let absent = other.load_async("alice", &kind()).await.unwrap();
     other
-        .compare_exchange_async("alice", &absent, &second, KEEP)
+        .compare_exchange_async("alice", &kind(), &absent, &second, KEEP)
         .await
         .unwrap();
 
     let swap = one
-        .compare_exchange_async("alice", &seen, &third, KEEP)
+        .compare_exchange_async("alice", &kind(), &seen, &third, KEEP)
         .await
         .unwrap();
     assert!(matches!(swap, Swap::Conflict(None)), "{swap:?}");
-    assert_eq!(one.load_async("alice").await.unwrap().state, Some(second));
+    assert_eq!(
+        one.load_async("alice", &kind()).await.unwrap().state,
+        Some(second)
+    );
 }
 
 /// A peer that is silent for a second after a deadline is given up, with all that waits in its socket.
@@ -182,18 +193,25 @@ async fn a_silent_connection_is_replaced() {
     let mut server = server();
     let cas = cas(&server, "silent").with_deadline(SHORT);
     let state = StateBytes::from_stored(b"state").unwrap();
-    let absent = cas.load_async("alice").await.unwrap();
-    cas.compare_exchange_async("alice", &absent, &state, KEEP)
+    let absent = cas.load_async("alice", &kind()).await.unwrap();
+    cas.compare_exchange_async("alice", &kind(), &absent, &state, KEEP)
         .await
         .unwrap();
-    let before = cas.load_async("alice").await.unwrap().version;
-    assert_eq!(before, cas.load_async("alice").await.unwrap().version);
+    let before = cas.load_async("alice", &kind()).await.unwrap().version;
+    assert_eq!(
+        before,
+        cas.load_async("alice", &kind()).await.unwrap().version
+    );
     server.pause();
-    cas.load_async("alice").await.unwrap_err();
+    cas.load_async("alice", &kind()).await.unwrap_err();
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     server.resume();
     server.wait_until_ready();
-    let after = cas.with_deadline(BUSY).load_async("alice").await.unwrap();
+    let after = cas
+        .with_deadline(BUSY)
+        .load_async("alice", &kind())
+        .await
+        .unwrap();
     assert_eq!(after.state, Some(state));
     assert_ne!(after.version, before, "the same connection");
 }

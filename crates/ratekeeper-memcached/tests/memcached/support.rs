@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratekeeper::store::Namespace;
+use ratekeeper::store::{KeyKind, Namespace};
 use ratekeeper::{KeyedLimiter, ManualClock, Timestamp, TokenBucket};
 use ratekeeper_memcached::{MemcachedCas, MemcachedStore};
 use ratekeeper_test_servers::{Kind, Server};
@@ -19,6 +19,11 @@ const PATIENT: Duration = Duration::from_secs(10);
 /// 10 per second, 5 at once.
 pub(crate) fn bucket() -> TokenBucket {
     TokenBucket::per_second(10).with_burst(5)
+}
+
+/// The kind of its keys.
+pub(crate) fn kind() -> KeyKind {
+    KeyKind::of(&bucket())
 }
 
 /// A clock that stands at 2026-01-01.
@@ -38,7 +43,7 @@ pub(crate) fn cas(server: &Server, namespace: &str) -> MemcachedCas {
 /// A store with a clock of its own, and a minute's grace while that stands still.
 pub(crate) fn store(cas: MemcachedCas, clock: &Clock) -> MemcachedStore {
     let clock = Arc::clone(clock);
-    MemcachedStore::new(cas.with_clock(clock, Duration::from_secs(60)))
+    MemcachedStore::new(cas.with_grace(Duration::from_secs(60))).with_clock(clock)
 }
 
 /// A limiter over a connection of its own to the server that all tests share. No two tests use the same namespace.
