@@ -11,7 +11,9 @@ fn fill(raw: &mut Raw, gone: &str) -> bool {
     for block in 0..400 {
         let mut refused = false;
         for key in 0..500 {
-            let (line, _) = raw.ask(format!("ms flood-{block}-{key} 9 T600\r\n123456789\r\n"));
+            // As long as a bucket in its name and value, and so from the same memory.
+            let name = format!("flood-{block:03}-{key:03}");
+            let (line, _) = raw.ask(format!("ms {name} 26 T600\r\n{:26}\r\n", ""));
             refused |= line.starts_with("SERVER_ERROR out of memory");
         }
         if refused || raw.life(gone) == "EN" {
