@@ -11,3 +11,8 @@ pub mod stores {}
 #[cfg(feature = "alloc")]
 #[doc = include_str!("guide/shared.md")]
 pub mod shared {}
+
+/// Limits that change while keys owe: at run time, with a deploy, or for one customer; which way to use when, and what each costs.
+///
+#[doc = include_str!("guide/changing_limits.md")]
+pub mod changing_limits {}

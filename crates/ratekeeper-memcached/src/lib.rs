@@ -46,26 +46,52 @@
 //! * *with `-M` (errors instead of evictions) states that were to be replaced*: where memory is refused for the new value,
 //!   memcached drops the old one, too. The decision is an error, and the key is forgotten. Do not use `-M`.
 //!
-//! So give it memory for all keys that can owe something at a time: a token bucket takes 72 bytes and its
-//! [name](MemcachedCas::name_of), rounded up to 96, 120, 152, … bytes, and a window 8 bytes more. The 64 MB of a server that
-//! was told nothing hold 688,000 buckets with names of up to 24 bytes (measured). Watch the statistic `evictions`. Use a
-//! server of its own for limits: other values would push them out.
+//! So give it memory for all keys that can owe something at a time: a token bucket or a window takes 85 bytes and its
+//! [name](MemcachedCas::name_of), a bucket whose limit has a version 111, rounded up to 96, 120, 152, … bytes. The 64 MB of a
+//! server that was told nothing hold 559,000 buckets with names of up to 34 bytes, or 441,000 with versions (measured). Watch the
+//! statistic `evictions`. Use a server of its own for limits: other values would push them out.
 //!
 //! # Time
-//! memcached tells its clients no time: each process decides by its own clock, or [another](MemcachedCas::with_clock). Two
-//! clocks that disagree would be worse than inexact: by as little as the time of one token, they let half of all requests
-//! through a token bucket, because the process that is behind takes a bucket which the other has emptied for damaged, and
-//! repairs it. So each value is stored together with the time of the decision (as memcached's client flags), and a process
-//! that is behind it by up to [a second](MemcachedCas::with_max_skew) goes by that. Then the limit is that of the clock that
-//! is ahead, and the others may wait longer, by as much as they are behind. Keep the clocks closer than that (NTP does), or
-//! allow for more; a clock that is further off can be used to get around the limit, although it locks nobody out.
+//! memcached tells its clients no time: each process decides by its own clock,
+//! [`UnixClock`](ratekeeper::UnixClock), which does not run back inside a process, or [another](MemcachedStore::with_clock). So each
+//! value carries the instant of its write, and nobody decides at an earlier one: a process whose clock is behind goes by the value's.
+//! Clocks that differ by up to `d` let pass what one clock would in `d` more, once and not once per reading: a token bucket that fills
+//! at one token per `T` admits `burst + (W + d)/T` in a time `W`. Windows keep their bound in every real window that is shorter by `d`. A
+//! process that is behind is told waits by the value's instant, too short by as much as it is behind.
 //!
+//! A value from further ahead than [`max_skew`](MemcachedStore::with_max_skew), 10 seconds unless told otherwise, is taken for one of
+//! a clock that has been set back since: it is decided on at the process's own time, and what proves that it is ahead (a debt beyond
+//! what its last taker could book, a window that begins in the future) is repaired, so nobody is locked out. If clocks really
+//! differ by more, whoever is ahead gains a burst for each such repair. Keep them closer than that (NTP does), or allow for
+//! more.
+//!
+//! # How long values are kept
 //! Values are kept as long as they can make a difference, a minute longer for exchanges that were delayed, and three seconds
 //! more: memcached counts whole seconds, on a clock that may show up to two seconds too little when a value is stored, and
-//! then drops it that much too early. Keeps of
-//! more than 30 days are sent as an instant, by this machine's clock and with twelve hours to spare, so it must agree with
+//! then drops it that much too early. No write shortens what is left of a key's time, which memcached says with the value: of two
+//! limits on a key, the smaller may be full while the larger is not. Keeps of
+//! more than 30 days are sent as an instant, a whole day by this machine's clock, with twelve hours to spare, so it must agree with
 //! the server's that far. memcached's own calendar ends on 19 January 2038: what should be kept beyond is dropped then, and
 //! in the last month before, nothing is kept for more than 30 days.
+//!
+//! # Keys and values
+//! The stored name is that of [`MemcachedCas::name_of_kind`]: the namespace, the kind of limit (nothing for a token bucket; algorithm
+//! and window otherwise) and the key. So a bucket and a window on one key are two keys, and a window whose length changes starts
+//! afresh. The value is `0x70` and the instant of the write, followed by the state as all backends store it
+//! ([`StateBytes`](ratekeeper::store::StateBytes)): 26 bytes for a bucket or a window, 52 for a bucket with a version.
+//!
+//! # Limits that change
+//! Limits on a token bucket's key may differ, in any order: debts are time, and none of them admits more than it would alone. With a
+//! [version](ratekeeper::TokenBucket::with_version) the newest that a key has met decides, and tokens are kept;
+//! [`change_async`](ratekeeper::KeyedLimiter::change_async) moves a single key. See
+//! [changing limits](ratekeeper::guide::changing_limits).
+//!
+//! # Upgrading
+//! In the first format of this crate, a bucket's value was its TAT alone, and the time of the write stood in the item's
+//! flags, cut to 32 bits. Such values are read as honest debt from no known instant: kept in time, never cut, and replaced by the
+//! next request that is allowed. Windows and several limits start afresh, because their names changed. While processes of both
+//! formats run, those of the old one answer [`Corrupt`](ratekeeper::store::ErrorKind::Corrupt) for keys that the new have written, and leave
+//! them alone: they decide nothing wrong, but they do not decide. Upgrade all at once, or have a wrapper answer those errors.
 //!
 //! # Errors
 //! A decision, or a batch of them, has a [deadline](MemcachedCas::with_deadline) of 100 ms, connecting, waiting and lost races
