@@ -29,7 +29,6 @@
 //!             Some(value) => value.decode(algorithm)?,
 //!             None => A::State::default(),
 //!         };
-//!         // The clock is read while the lock is held, so no reading is older than the state.
 //!         let step = algorithm.step(self.clock.now(), &mut state, &request);
 //!         if step.keep.is_some() {
 //!             values.insert(bytes, StateBytes::encode(algorithm, &state)?);
@@ -66,7 +65,7 @@
 //!     let stores = MapStores { clock: Arc::default(), spaces: Spaces::new() };
 //!     check_all(&stores, &[
 //!         Need::Backend, Need::Windows, Need::FixedWindows, Need::Several, Need::Logs, Need::TupleKeys, Need::ByteKeys,
-//!         Need::Forgetting,
+//!         Need::Forgetting, Need::Changes, Need::Repairs,
 //!     ]);
 //! }
 //! # map_stores_keep_the_contract();
@@ -105,6 +104,7 @@ mod history;
 mod kit;
 mod need;
 mod pausing;
+mod repairs;
 mod report;
 mod run;
 mod seen;
@@ -117,6 +117,7 @@ pub use self::clauses::{CLAUSES, Clause};
 pub use self::finding::{Checked, Finding};
 pub use self::need::Need;
 pub use self::pausing::PausingClock;
+pub use self::repairs::Repairs;
 pub use self::report::{Report, check_all};
 pub use self::run::block_on;
 pub use self::spaces::Spaces;

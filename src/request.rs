@@ -434,10 +434,11 @@ impl Receipt {
         self
     }
 
-    /// What each of several limits was charged, in order.
+    /// For authors of stores: what each of several limits was charged, in order; see [`charged_to`](Self::charged_to). Say it
+    /// after the marks.
     #[inline]
     #[must_use]
-    pub(crate) const fn with_charges(mut self, charges: [u64; MAX_LIMITS]) -> Self {
+    pub const fn with_charges(mut self, charges: [u64; 4]) -> Self {
         self.charges = charges;
         self
     }

@@ -3,27 +3,30 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::store::KeyKind;
+
 /// Access to a backend as an operator or another program has it, for the clauses that look at what a store leaves there.
 ///
 /// The kit calls these methods outside of [`Subject::block_on`](super::Subject::block_on), so they may block on a runtime of
 /// their own.
 pub trait Backend {
     /// What is stored for `key` in `space` (as given to [`Subject::buckets`](super::Subject::buckets)); `None` if nothing.
-    fn read(&self, space: &str, key: &str) -> Option<Stored>;
+    /// `kind` is the part of the stored key that the limit gives, empty for a bucket.
+    fn read(&self, space: &str, key: &str, kind: &KeyKind) -> Option<Stored>;
 
     /// Whether values are [`StateBytes`](crate::store::StateBytes), as they should be: then other programs can read them.
     fn stores_state_bytes(&self) -> bool {
         true
     }
 
-    /// Stores `value` for `key`, for a minute or longer, as a program does that knows nothing of rate limits. Returns
+    /// Stores `value` for a bucket's `key`, for a minute or longer, as a program does that knows nothing of rate limits. Returns
     /// whether the backend can hold such a value at all; a column of numbers cannot.
     fn write(&self, space: &str, key: &str, value: &[u8]) -> bool {
         let _ = (space, key, value);
         false
     }
 
-    /// Stores something for `key` that is no value at all to the store: a list, where it expects text. Returns whether
+    /// Stores something for a bucket's `key` that is no value at all to the store: a list, where it expects text. Returns whether
     /// there is such a thing.
     fn write_other_type(&self, space: &str, key: &str) -> bool {
         let _ = (space, key);

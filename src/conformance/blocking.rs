@@ -1,7 +1,8 @@
 //! Synchronous stores, for the kit.
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::Decision;
+use crate::invalid_limit::InvalidLimit;
 use crate::request::Request;
 use crate::store::{AsyncStore, Item, Store, StoreError};
 
@@ -40,5 +41,23 @@ where
 
     async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
         self.0.forget(key, algorithm)
+    }
+
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        self.0.try_change(key, old, new, carry)
+    }
+
+    fn accepts_async(&self, algorithm: &A) -> Result<(), InvalidLimit> {
+        self.0.try_accepts(algorithm)
+    }
+
+    fn fingerprint_of(&self, key: &K) -> u64 {
+        self.0.try_fingerprint(key)
     }
 }

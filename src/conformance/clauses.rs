@@ -14,6 +14,7 @@ mod foreign;
 mod forgetting;
 mod keys;
 mod lifetime;
+mod limits;
 mod refunds;
 mod stale;
 mod time;
@@ -30,6 +31,7 @@ pub use self::foreign::*;
 pub use self::forgetting::*;
 pub use self::keys::*;
 pub use self::lifetime::*;
+pub use self::limits::*;
 pub use self::refunds::*;
 pub use self::stale::*;
 pub use self::time::*;
@@ -48,7 +50,8 @@ mod prelude {
     pub(super) use super::super::finding::{Checked, Finding};
     pub(super) use super::super::kit::{DAY, Kit, SECOND, YEAR, ms, ns};
     pub(super) use super::super::need::Need;
-    pub(super) use super::super::seen::{Machine, Seen};
+    pub(super) use super::super::repairs::Repairs;
+    pub(super) use super::super::seen::Seen;
     pub(super) use super::super::subject::Subject;
     pub(super) use crate::algorithm::{
         Algorithm, All, FixedWindow, SlidingLog, SlidingWindow, TokenBucket,
@@ -111,10 +114,15 @@ pub const CLAUSES: &[Clause] = clauses! {
         bursts_end_in_a_promise, denials_cost_nothing, peeks_take_nothing, costs_are_counted, large_costs_never_pass,
         tokens_come_back, partial_grants_give_what_there_is, rates_do_not_drift, fast_and_slow_rates_are_exact,
         limits_at_the_edge_are_exact_or_refused, the_limit_of_the_call_counts, refunds_give_back, receipts_bound_refunds,
-        reservations_stand_in_line, reservations_can_be_cancelled, charges_go_into_debt, sliding_windows_slide,
+        reservations_stand_in_line, reservations_can_be_cancelled, charges_go_into_debt,
+        charges_take_whole_tokens_or_nothing, sliding_windows_slide,
         fixed_windows_turn, logs_are_exact, several_limits_are_all_or_nothing, takes_agree_with_the_machine,
         requests_agree_with_the_machine, windows_agree_with_the_machine, fixed_windows_agree_with_the_machine,
         several_limits_agree_with_the_machine, logs_agree_with_the_machine;
+    "limits that differ on one key are safe":
+        limits_that_differ_pay_in_time, refusals_forgive_nothing, other_windows_count_for_themselves;
+    "a change moves a key once":
+        changes_keep_tokens, changes_carry_what_was_chosen;
     "linearizable per key":
         requests_on_a_bucket_are_serial, requests_on_a_window_are_serial, requests_on_a_fixed_window_are_serial,
         requests_on_several_limits_are_serial, requests_on_a_log_are_serial, concurrent_refunds_are_counted,
@@ -128,13 +136,14 @@ pub const CLAUSES: &[Clause] = clauses! {
     "a denial is `Ok`":
         denials_are_answers;
     "undecodable values are errors":
-        foreign_values_are_errors, other_types_are_errors, states_have_the_common_form;
+        foreign_values_are_errors, values_of_other_kinds_are_absent, other_types_are_errors, states_have_the_common_form;
     "nothing is retried":
         refused_requests_count_nothing, lost_answers_count_at_most_once;
     "keys do not meet":
         keys_do_not_meet, tuple_keys_do_not_meet, byte_keys_do_not_meet, key_spaces_do_not_meet;
     "the store owns the clock":
-        clock_steps_lock_nobody_out, repairs_are_written, stale_readings_repair_nothing;
+        states_ahead_are_debt, readings_behind_find_debt, stale_readings_forgive_nothing, clock_steps_lock_nobody_out,
+        repairs_are_written, windows_ahead_begin_now;
     "a lost state is a key never seen":
         lost_states_are_fresh;
     "dropping a future is safe":

@@ -5,14 +5,15 @@ use alloc::string::{String, ToString as _};
 use core::fmt::{Debug, Display};
 use core::time::Duration;
 
+use super::backend::Stored;
 use super::finding::{Checked, Finding};
 use super::kit::Kit;
 use super::need::Need;
 use super::seen::Seen;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Carry};
 use crate::decision::{Decision, Outcome};
 use crate::request::{Receipt, Request};
-use crate::store::{AsyncStore as _, DynStore, ErrorKind, StoreError};
+use crate::store::{AsyncStore as _, DynStore, ErrorKind, KeyKind, StoreError};
 
 /// A key in a store, under a limit.
 #[derive(Clone)]
@@ -55,6 +56,18 @@ impl<'s, A: Algorithm> Client<'s, A> {
         }
     }
 
+    /// What is stored for the key.
+    pub(super) fn read(&self) -> Result<Option<Stored>, Finding> {
+        let kind = KeyKind::of(&self.limit);
+        Ok(self.kit.backend()?.read(&self.space, &self.key, &kind))
+    }
+
+    /// What is stored for the key, which must be something.
+    pub(super) fn stored(&self, case: impl Display) -> Result<Stored, Finding> {
+        let stored = self.read()?;
+        stored.ok_or_else(|| self.kit.broken(case, "a stored value", "none"))
+    }
+
     /// What the store says, whatever that is.
     pub(super) fn try_ask(&self, request: Request) -> Result<Decision, StoreError> {
         let future = self.store.apply_async(&self.key, &self.limit, request);
@@ -84,6 +97,37 @@ impl<'s, A: Algorithm> Client<'s, A> {
 
     pub(super) fn peek(&self, case: impl Display) -> Result<Answer<'s>, Finding> {
         self.ask(case, Request::PEEK)
+    }
+
+    /// Moves the key from this client's limit to another one; what comes back is a client under that.
+    pub(super) fn change(
+        &self,
+        case: impl Display,
+        new: A,
+        carry: Carry,
+    ) -> Result<(Self, Answer<'s>), Finding>
+    where
+        A: Clone,
+    {
+        let future = self.store.change_async(&self.key, &self.limit, &new, carry);
+        match self.kit.run(future) {
+            Ok(decision) if decision.outcome() == Outcome::Unsupported => {
+                Err(self.kit.lacks(Need::Changes))
+            }
+            Ok(decision) => {
+                let answer = Answer {
+                    kit: self.kit,
+                    case: case.to_string(),
+                    seen: Seen::from(&decision),
+                    receipt: decision.into_receipt(),
+                };
+                Ok((self.with_limit(new), answer))
+            }
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Err(self.kit.lacks(Need::Changes))
+            }
+            Err(error) => Err(self.kit.broken(case, "a decision", Shown(&error))),
+        }
     }
 
     /// Takes all there is, which must be `tokens`, and one more in vain.
@@ -189,6 +233,11 @@ impl Answer<'_> {
     pub(super) fn grants(self, granted: u64) -> Result<Self, Finding> {
         let actual = self.seen.granted;
         self.same("granted", granted, actual)
+    }
+
+    pub(super) fn leaves_uncharged(self, uncharged: u64) -> Result<Self, Finding> {
+        let actual = self.seen.uncharged;
+        self.same("uncharged", uncharged, actual)
     }
 
     pub(super) fn names(self, index: usize, limit: u64) -> Result<Self, Finding> {

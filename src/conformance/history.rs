@@ -15,7 +15,7 @@ use super::seen::{Machine, Said, Seen};
 use crate::algorithm::Algorithm;
 use crate::decision::Outcome;
 use crate::request::{Receipt, Request};
-use crate::store::{DynStore, ErrorKind};
+use crate::store::{DynStore, ErrorKind, StateBytes};
 use crate::time::{Timestamp, duration_ns};
 
 /// Steps of one key.
@@ -39,20 +39,20 @@ pub(super) trait Watch<A: Algorithm> {
     }
 
     /// After each request that was answered as it should be.
-    fn after(&mut self, client: &Client<'_, A>, left: &Left<'_, A>) -> Checked {
+    fn after(&mut self, client: &Client<'_, A>, left: &Left<'_>) -> Checked {
         let _ = (client, left);
         Ok(())
     }
 }
 
 /// What a request leaves behind.
-pub(super) struct Left<'l, A: Algorithm> {
+pub(super) struct Left<'l> {
     /// What was asked.
     pub(super) case: &'l str,
     /// How long the state must be kept, if it was written.
     pub(super) keep: Option<Duration>,
-    /// The state, if it can have one form only.
-    pub(super) state: Option<&'l A::State>,
+    /// What should be stored, if it can have one form only.
+    pub(super) value: Option<StateBytes>,
 }
 
 impl<A: Algorithm> Watch<A> for () {}
@@ -134,7 +134,7 @@ impl<'h, A: Algorithm + Clone> History<'h, A> {
                 client,
                 limits,
                 limit: 0,
-                machine: Machine::new(self.tick),
+                machine: self.kit.machine(self.tick),
                 stored: None,
                 floor: Timestamp::ZERO,
                 receipts: Vec::new(),
@@ -258,7 +258,7 @@ impl<A: Algorithm + Clone> OneKey<'_, A> {
         let need = need_of(&asked).filter(|_| self.history.ask == Ask::Everything);
         let (told, limit) = (&self.told, self.limit);
         let case = format!("{told}\n      {:?}, limit {limit}: {asked:?}", Since(now));
-        let before = self.machine.state.clone();
+        let before = self.machine.clone();
         let said = self.machine.step(&self.client.limit, now, &expected);
         watch.before(&self.client)?;
         let broken = |actual: &dyn Display| {
@@ -268,7 +268,7 @@ impl<A: Algorithm + Clone> OneKey<'_, A> {
         let decision = match self.client.try_ask(asked) {
             Ok(decision) => decision,
             Err(error) if error.kind() == ErrorKind::Unsupported && need.is_some() => {
-                self.machine.state = before;
+                self.machine = before;
                 *lacking = need;
                 return Ok(true);
             }
@@ -288,10 +288,11 @@ impl<A: Algorithm + Clone> OneKey<'_, A> {
         let may_be_gone = self.stored.as_ref().is_some_and(|written| written.is_over);
         if !may_be_gone || said.keep.is_some() {
             let is_certain = self.floor == Timestamp::ZERO && self.history.tick == ns(1);
+            let value = self.machine.stored(&self.client.limit);
             let left = Left {
                 case: &self.told,
                 keep: said.keep,
-                state: Some(&self.machine.state).filter(|_| is_certain),
+                value: value.filter(|_| is_certain),
             };
             watch.after(&self.client, &left)?;
         }

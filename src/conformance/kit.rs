@@ -10,10 +10,11 @@ use core::time::Duration;
 use std::hash::RandomState;
 use std::sync::OnceLock;
 
-use super::backend::{Backend, Stored};
+use super::backend::Backend;
 use super::client::Client;
 use super::finding::{Checked, Finding};
 use super::need::Need;
+use super::seen::Machine;
 use super::subject::Subject;
 use crate::algorithm::{Algorithm, TokenBucket};
 use crate::clock::{Clock as _, ManualClock};
@@ -106,17 +107,6 @@ impl<'s> Kit<'s> {
             .ok_or_else(|| self.lacks(Need::Backend))
     }
 
-    /// What is stored for `key`, which must be something.
-    pub(super) fn stored(
-        self,
-        space: &str,
-        key: &str,
-        case: impl Display,
-    ) -> Result<Stored, Finding> {
-        let stored = self.backend()?.read(space, key);
-        stored.ok_or_else(|| self.broken(case, "a stored value", "none"))
-    }
-
     /// Lets time pass for the backend.
     pub(super) fn pass(self, time: Duration) -> Checked {
         if self.backend()?.pass(time) {
@@ -124,6 +114,11 @@ impl<'s> Kit<'s> {
         } else {
             Err(self.lacks(Need::Passing))
         }
+    }
+
+    /// A key never seen in the pure machine, as this subject's stores treat states.
+    pub(super) fn machine<A: Algorithm>(self, tick: Duration) -> Machine<A> {
+        Machine::new(self.subject.repairs(), tick)
     }
 
     /// `requests_per_clause`, at least so many that a clause means something.

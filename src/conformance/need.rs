@@ -49,6 +49,10 @@ pub enum Need {
     PartialGrants,
     /// Readings of the clock that nothing overtakes: [`Subject::sends_readings`](super::Subject::sends_readings).
     FreshReadings,
+    /// [`Store::try_change`](crate::store::Store::try_change).
+    Changes,
+    /// [`Subject::repairs`](super::Subject::repairs): stores in this process have nothing to repair.
+    Repairs,
     /// Limits at the end of what a [`TokenBucket`](crate::TokenBucket) can be.
     ExtremeLimits,
 }
@@ -77,6 +81,8 @@ impl Need {
             Self::Reservations => "the store lets nobody stand in line",
             Self::PartialGrants => "the store grants all or nothing",
             Self::FreshReadings => "readings of the clock are sent along with requests",
+            Self::Changes => "the store cannot change a key's limit",
+            Self::Repairs => "states ahead of the clock are debt, and are not repaired",
             Self::ExtremeLimits => "the store does not support every limit",
         }
     }

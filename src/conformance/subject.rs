@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use super::backend::Backend;
 use super::pausing::PausingClock;
+use super::repairs::Repairs;
 use crate::algorithm::{All, FixedWindow, SlidingLog, SlidingWindow, TokenBucket};
 use crate::clock::ManualClock;
 use crate::store::DynStore;
@@ -112,6 +113,11 @@ pub trait Subject: Sync {
     /// with the request, and the backend uses it. For a backend's own clock that does not happen.
     fn sends_readings(&self) -> bool {
         false
+    }
+
+    /// What the stores do about states that a clock left ahead of itself: nothing, by default, which is right in this process.
+    fn repairs(&self) -> Repairs {
+        Repairs::Nothing
     }
 
     /// Within which time the stores answer, whatever the backend does.

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use ratekeeper::conformance::{Backend, Fault, Subject};
+use ratekeeper::conformance::{Backend, Fault, Repairs, Subject};
 use ratekeeper::store::{AsyncStore, DynStore, ErrorKind, Item, Key, StateBytes, StoreError};
 use ratekeeper::{
-    Algorithm, All, Clock, Decision, FixedWindow, ManualClock, Request, SlidingWindow, Timestamp,
-    TokenBucket,
+    Algorithm, All, Carry, Clock, Decision, FixedWindow, ManualClock, Request, SlidingWindow,
+    Timestamp, TokenBucket,
 };
 
 use crate::cas::yield_once;
@@ -35,12 +35,15 @@ pub(crate) struct Broken {
     memory: Arc<Mutex<Memory>>,
     space: String,
     flaw: Flaw,
+    is_in_process: bool,
 }
 
 pub(crate) struct BrokenStores {
     server: Arc<Server>,
     memory: Arc<Mutex<Memory>>,
     flaw: Flaw,
+    /// Whether states ahead of the clock are debt, as in this process, rather than repaired where they prove it.
+    is_in_process: bool,
 }
 
 impl BrokenStores {
@@ -49,6 +52,14 @@ impl BrokenStores {
             server: Server::on_manual_clock(),
             memory: Arc::default(),
             flaw,
+            is_in_process: false,
+        }
+    }
+
+    pub(crate) fn in_process(flaw: Flaw) -> Self {
+        Self {
+            is_in_process: true,
+            ..Self::new(flaw)
         }
     }
 
@@ -67,6 +78,7 @@ impl BrokenStores {
             memory: Arc::clone(&self.memory),
             space: space.to_owned(),
             flaw: self.flaw,
+            is_in_process: self.is_in_process,
         })
     }
 }
@@ -109,6 +121,14 @@ impl Subject for BrokenStores {
         2_000
     }
 
+    fn repairs(&self) -> Repairs {
+        if self.is_in_process {
+            Repairs::Nothing
+        } else {
+            Repairs::Proven
+        }
+    }
+
     fn deadline(&self) -> Option<Duration> {
         Some(Duration::from_millis(50))
     }
@@ -121,7 +141,7 @@ impl<K: Key + ?Sized, A: Algorithm + Clone + 'static> AsyncStore<K, A> for Broke
         algorithm: &A,
         request: Request,
     ) -> Result<Decision, StoreError> {
-        let name = self.name(key);
+        let name = self.name(key, algorithm);
         let stale = self.server.now();
         yield_once().await;
         if self.flaw == Flaw::WaitsForEver && self.server.lock().fault == Some(Fault::Hang) {
@@ -199,7 +219,7 @@ impl<K: Key + ?Sized, A: Algorithm + Clone + 'static> AsyncStore<K, A> for Broke
                 continue;
             }
             if self.flaw == Flaw::BatchesRunTwice {
-                let name = self.name(item.key());
+                let name = self.name(item.key(), item.algorithm());
                 let _ = self.decide(&name, item.algorithm(), &request, None);
             }
             let result = self
@@ -212,8 +232,19 @@ impl<K: Key + ?Sized, A: Algorithm + Clone + 'static> AsyncStore<K, A> for Broke
         }
     }
 
-    async fn forget_async(&self, key: &K, _algorithm: &A) -> Result<(), StoreError> {
-        let name = self.name(key);
+    async fn change_async(
+        &self,
+        key: &K,
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        yield_once().await;
+        self.change(&self.name(key, old), old, new, carry)
+    }
+
+    async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
+        let name = self.name(key, algorithm);
         let values = &mut self.server.lock().values;
         match self.flaw {
             Flaw::ForgettingDoesNothing => {}

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ratekeeper::conformance::{Backend, Blocking, Fault, Need, Subject, check_all};
+use ratekeeper::conformance::{Backend, Blocking, Fault, Need, Repairs, Subject, check_all};
 use ratekeeper::store::{
-    AsyncCasStore, CasLoop, CasStore, DynStore, ErrorKind, Jitter, Key, Loaded, StateBytes,
-    StoreError, Swap,
+    AsyncCasStore, CasDriver, CasLoop, CasStore, DynStore, ErrorKind, Jitter, Key, KeyKind, Loaded,
+    StateBytes, StoreError, Swap,
 };
 use ratekeeper::{
     Algorithm, All, Clock, FixedWindow, ManualClock, SlidingWindow, Timestamp, TokenBucket,
@@ -29,10 +29,10 @@ type Version = u64;
 const ABSENT: Version = 0;
 
 impl<const CLOCK: bool> Cas<CLOCK> {
-    fn name(&self, key: &(impl Key + ?Sized)) -> Vec<u8> {
+    fn name(&self, key: &(impl Key + ?Sized), kind: &KeyKind) -> Vec<u8> {
         let mut bytes = Vec::new();
         key.write_alone(&mut |part| bytes.extend_from_slice(part));
-        Server::name(&self.space, &bytes)
+        Server::name_of_kind(&self.space, &bytes, kind)
     }
 
     fn loaded(
@@ -107,8 +107,8 @@ impl<const CLOCK: bool> Cas<CLOCK> {
 impl<K: Key + ?Sized, const CLOCK: bool> CasStore<K> for Cas<CLOCK> {
     type Version = Version;
 
-    fn load(&self, key: &K) -> Result<Loaded<Version>, StoreError> {
-        let loaded = Self::load(self, &self.name(key));
+    fn load(&self, key: &K, kind: &KeyKind) -> Result<Loaded<Version>, StoreError> {
+        let loaded = Self::load(self, &self.name(key, kind));
         std::thread::yield_now(); // let others come in between
         loaded
     }
@@ -116,15 +116,16 @@ impl<K: Key + ?Sized, const CLOCK: bool> CasStore<K> for Cas<CLOCK> {
     fn compare_exchange(
         &self,
         key: &K,
+        kind: &KeyKind,
         seen: &Loaded<Version>,
         new: &StateBytes,
         keep: Duration,
     ) -> Result<Swap<Version>, StoreError> {
-        self.exchange(&self.name(key), seen, new, keep)
+        self.exchange(&self.name(key, kind), seen, new, keep)
     }
 
-    fn remove(&self, key: &K) -> Result<(), StoreError> {
-        self.delete(&self.name(key));
+    fn remove(&self, key: &K, kind: &KeyKind) -> Result<(), StoreError> {
+        self.delete(&self.name(key, kind));
         Ok(())
     }
 }
@@ -132,8 +133,8 @@ impl<K: Key + ?Sized, const CLOCK: bool> CasStore<K> for Cas<CLOCK> {
 impl<K: Key + ?Sized, const CLOCK: bool> AsyncCasStore<K> for Cas<CLOCK> {
     type Version = Version;
 
-    async fn load_async(&self, key: &K) -> Result<Loaded<Version>, StoreError> {
-        let name = self.name(key);
+    async fn load_async(&self, key: &K, kind: &KeyKind) -> Result<Loaded<Version>, StoreError> {
+        let name = self.name(key, kind);
         yield_once().await;
         let loaded = Self::load(self, &name);
         yield_once().await;
@@ -143,19 +144,20 @@ impl<K: Key + ?Sized, const CLOCK: bool> AsyncCasStore<K> for Cas<CLOCK> {
     async fn compare_exchange_async(
         &self,
         key: &K,
+        kind: &KeyKind,
         seen: &Loaded<Version>,
         new: &StateBytes,
         keep: Duration,
     ) -> Result<Swap<Version>, StoreError> {
-        let name = self.name(key);
+        let name = self.name(key, kind);
         yield_once().await;
         let swap = self.exchange(&name, seen, new, keep);
         yield_once().await;
         swap
     }
 
-    async fn remove_async(&self, key: &K) -> Result<(), StoreError> {
-        let name = self.name(key);
+    async fn remove_async(&self, key: &K, kind: &KeyKind) -> Result<(), StoreError> {
+        let name = self.name(key, kind);
         yield_once().await;
         self.delete(&name);
         Ok(())
@@ -280,6 +282,14 @@ impl<O: Open<CLOCK>, const CLOCK: bool> Subject for CasStores<O, CLOCK> {
 
     fn backend(&self) -> Option<&dyn Backend> {
         Some(&*self.server)
+    }
+
+    fn repairs(&self) -> Repairs {
+        if CLOCK {
+            return Repairs::Proven;
+        }
+        let max_skew = CasDriver::<TokenBucket, Version>::DEFAULT_MAX_SKEW;
+        Repairs::Stamped { max_skew }
     }
 
     fn deadline(&self) -> Option<Duration> {

@@ -5,7 +5,7 @@ use ratekeeper::conformance::{CLAUSES, Finding, Need, Report, check_all};
 use crate::broken::BrokenStores;
 
 macro_rules! flaws {
-    ($($flaw:ident by $how:ident [$($clause:ident),* $(,)?],)+) => {
+    ($($flaw:ident $place:ident $how:ident [$($clause:ident),* $(,)?],)+) => {
         /// A way to break the contract.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Flaw {
@@ -13,11 +13,17 @@ macro_rules! flaws {
             $($flaw,)+
         }
 
-        const FLAWS: &[(Flaw, Found)] = &[$((Flaw::$flaw, flaws!(@$how [$(stringify!($clause)),*]))),+];
+        const FLAWS: &[(Flaw, Place, Found)] =
+            &[$((Flaw::$flaw, flaws!(@$place), flaws!(@$how [$(stringify!($clause)),*]))),+];
     };
+    (@by) => { BrokenStores::new };
+    (@in_process) => { BrokenStores::in_process };
     (@only $clauses:expr) => { Found::ByOnly(&$clauses) };
     (@among $clauses:expr) => { Found::Among(&$clauses) };
 }
+
+/// Stores with a flaw: on a server, or as in this process.
+type Place = fn(Flaw) -> BrokenStores;
 
 /// Who finds a flaw.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +39,7 @@ flaws! {
     DenialsAreWritten by only [refusals_write_nothing],
     DenialsCountAsWrites by only [refusals_write_nothing],
     PeeksAreWritten by only [
-        fixed_windows_agree_with_the_machine,
         refusals_write_nothing,
-        requests_agree_with_the_machine,
-        several_limits_agree_with_the_machine,
-        takes_agree_with_the_machine,
-        windows_agree_with_the_machine,
     ],
     MissingKeysAreCreated by only [refusals_create_nothing, refusals_write_nothing],
     DenialsAreCharged by among [denials_cost_nothing, refusals_write_nothing],
@@ -59,19 +60,19 @@ flaws! {
         requests_on_a_fixed_window_are_serial,
         requests_on_a_window_are_serial,
         requests_on_several_limits_are_serial,
-        stale_readings_repair_nothing,
+        stale_readings_forgive_nothing,
     ],
     HandlesKeepTheirOwnData by among [handles_share_a_key_space, requests_on_a_bucket_are_serial],
     StatesAreCached by only [forgotten_keys_are_fresh, lost_states_are_fresh],
     // kept long enough, never immortal
     ExpiryIsCutToMilliseconds by only [
         batches_agree_with_the_machine,
+        changes_keep_tokens,
         fast_and_slow_rates_are_exact,
         fixed_windows_agree_with_the_machine,
         limits_at_the_edge_are_exact_or_refused,
         requests_agree_with_the_machine,
         several_limits_agree_with_the_machine,
-        states_have_the_common_form,
         states_last_until_they_are_fresh,
         takes_agree_with_the_machine,
         times_to_live_cover_what_is_owed,
@@ -86,6 +87,7 @@ flaws! {
         fixed_windows_turn,
         requests_agree_with_the_machine,
         several_limits_agree_with_the_machine,
+        states_ahead_are_debt,
         states_last_until_they_are_fresh,
         takes_agree_with_the_machine,
         times_to_live_cover_what_is_owed,
@@ -93,9 +95,7 @@ flaws! {
     ],
     ExpiryIsCapped by only [
         fast_and_slow_rates_are_exact,
-        several_limits_agree_with_the_machine,
         states_last_until_they_are_fresh,
-        takes_agree_with_the_machine,
         times_to_live_cover_what_is_owed,
     ],
     WindowsExpireAfterOne by only [
@@ -121,7 +121,11 @@ flaws! {
         foreign_values_are_errors,
         other_types_are_errors,
     ],
-    TagsAreIgnored by only [foreign_values_are_errors],
+    TagsAreIgnored by only [
+        foreign_values_are_errors,
+        states_have_the_common_form,
+        values_of_other_kinds_are_absent,
+    ],
     // a denial is `Ok`, and an error no decision
     DenialsAreErrors by among [denials_are_answers],
     ErrorsAreDenials by only [
@@ -176,6 +180,7 @@ flaws! {
         foreign_values_are_errors,
         key_spaces_do_not_meet,
         other_types_are_errors,
+        other_windows_count_for_themselves,
         refusals_prolong_nothing,
         refusals_write_nothing,
         states_have_the_common_form,
@@ -183,43 +188,113 @@ flaws! {
     ],
     // the store owns the clock
     RepairsAreNotWritten by only [
+        fixed_windows_agree_with_the_machine,
         refusals_write_nothing,
         repairs_are_written,
         requests_agree_with_the_machine,
         several_limits_agree_with_the_machine,
-        states_do_not_live_for_ever,
-        states_have_the_common_form,
         takes_agree_with_the_machine,
         windows_agree_with_the_machine,
     ],
     ClockStepsAreWaitedOut by only [
-        clock_steps_lock_nobody_out,
-        repairs_are_written,
-        requests_agree_with_the_machine,
-        several_limits_agree_with_the_machine,
-        takes_agree_with_the_machine,
-        the_limit_of_the_call_counts,
-        windows_agree_with_the_machine,
-    ],
-    ClockStepsForgive by only [
         clock_steps_lock_nobody_out,
         fixed_windows_agree_with_the_machine,
         repairs_are_written,
         requests_agree_with_the_machine,
         several_limits_agree_with_the_machine,
         takes_agree_with_the_machine,
-        the_limit_of_the_call_counts,
         windows_agree_with_the_machine,
+        windows_ahead_begin_now,
     ],
-    ReadsTheClockTooEarly by only [stale_readings_repair_nothing],
+    ClockStepsForgive by only [
+        clock_steps_lock_nobody_out,
+        fixed_windows_agree_with_the_machine,
+        readings_behind_find_debt,
+        repairs_are_written,
+        requests_agree_with_the_machine,
+        several_limits_agree_with_the_machine,
+        takes_agree_with_the_machine,
+        windows_agree_with_the_machine,
+        windows_ahead_begin_now,
+    ],
+    ReadsTheClockTooEarly by only [stale_readings_forgive_nothing],
     ReadingsAreReused by among [
         bursts_end_in_a_promise,
         tokens_come_back,
         takes_agree_with_the_machine,
     ],
+    WindowsAheadAreKept by only [windows_ahead_begin_now, windows_agree_with_the_machine],
+    CutsWhatIsAhead in_process only [
+        limits_that_differ_pay_in_time,
+        requests_agree_with_the_machine,
+        states_ahead_are_debt,
+        takes_agree_with_the_machine,
+        the_limit_of_the_call_counts,
+    ],
+    RefusalsWriteWhatTheyCut in_process only [
+        limits_that_differ_pay_in_time,
+        readings_behind_find_debt,
+        refusals_forgive_nothing,
+        requests_agree_with_the_machine,
+        states_ahead_are_debt,
+        takes_agree_with_the_machine,
+        the_limit_of_the_call_counts,
+    ],
+    // limits that differ on one key are safe
+    LimitsThatDifferForgive in_process only [
+        changes_carry_what_was_chosen,
+        changes_keep_tokens,
+        fixed_windows_agree_with_the_machine,
+        limits_that_differ_pay_in_time,
+        refusals_forgive_nothing,
+        requests_agree_with_the_machine,
+        several_limits_agree_with_the_machine,
+        several_limits_are_all_or_nothing,
+        states_ahead_are_debt,
+        takes_agree_with_the_machine,
+        the_limit_of_the_call_counts,
+        windows_agree_with_the_machine,
+    ],
+    WindowsShareStates by only [
+        other_windows_count_for_themselves,
+        times_to_live_cover_what_is_owed,
+    ],
+    OtherKindsAreCorrupt by only [
+        foreign_values_are_errors,
+        values_of_other_kinds_are_absent,
+    ],
+    // a change moves a key once
+    ChangesRunTwice by only [
+        changes_carry_what_was_chosen,
+        changes_keep_tokens,
+    ],
+    ChangesRunBackwards by only [
+        changes_carry_what_was_chosen,
+        changes_keep_tokens,
+    ],
+    ChangesTakeTheNewLimitForTheOld by only [
+        changes_carry_what_was_chosen,
+        changes_keep_tokens,
+    ],
+    ChangesKeepDebts by only [
+        changes_carry_what_was_chosen,
+        changes_keep_tokens,
+    ],
+    ChangesAlwaysKeepTokens by only [changes_carry_what_was_chosen],
+    ChangesAreNotWritten by only [
+        changes_carry_what_was_chosen,
+        changes_keep_tokens,
+    ],
     // run this algorithm on this key
+    ChargesFillUp by only [
+        charges_take_whole_tokens_or_nothing,
+        refusals_write_nothing,
+        requests_agree_with_the_machine,
+        states_have_the_common_form,
+    ],
     StatesAreRoundedToMicroseconds by only [
         batches_agree_with_the_machine,
+        changes_keep_tokens,
         fast_and_slow_rates_are_exact,
         limits_at_the_edge_are_exact_or_refused,
         rates_do_not_drift,
@@ -230,6 +305,7 @@ flaws! {
     ],
     IntervalsAreTruncated by only [
         batches_agree_with_the_machine,
+        changes_keep_tokens,
         fast_and_slow_rates_are_exact,
         limits_at_the_edge_are_exact_or_refused,
         rates_do_not_drift,
@@ -248,6 +324,7 @@ flaws! {
         states_last_until_they_are_fresh,
         takes_agree_with_the_machine,
         windows_agree_with_the_machine,
+        windows_ahead_begin_now,
     ],
     PeeksTakeOne by among [peeks_take_nothing, refusals_create_nothing, refusals_write_nothing],
     CostsAreOne by among [costs_are_counted, takes_agree_with_the_machine],
@@ -274,6 +351,7 @@ flaws! {
     ],
     GrantsAreAllOrNothing by only [
         charges_go_into_debt,
+        charges_take_whole_tokens_or_nothing,
         fixed_windows_agree_with_the_machine,
         partial_grants_give_what_there_is,
         requests_agree_with_the_machine,
@@ -281,19 +359,26 @@ flaws! {
         windows_agree_with_the_machine,
     ],
     LimitsAreKeptFromTheFirstCall by only [
+        changes_carry_what_was_chosen,
+        changes_keep_tokens,
         fixed_windows_agree_with_the_machine,
+        limits_that_differ_pay_in_time,
         requests_agree_with_the_machine,
         several_limits_agree_with_the_machine,
         several_limits_are_all_or_nothing,
+        states_ahead_are_debt,
+        states_have_the_common_form,
         takes_agree_with_the_machine,
         the_limit_of_the_call_counts,
         windows_agree_with_the_machine,
     ],
     WaitsAreIgnored by only [
         charges_go_into_debt,
+        charges_take_whole_tokens_or_nothing,
         requests_agree_with_the_machine,
         reservations_can_be_cancelled,
         reservations_stand_in_line,
+        states_have_the_common_form,
     ],
     RefundsAreLost by only [
         concurrent_refunds_are_counted,
@@ -313,7 +398,6 @@ flaws! {
         requests_agree_with_the_machine,
         reservations_can_be_cancelled,
         several_limits_agree_with_the_machine,
-        states_have_the_common_form,
         windows_agree_with_the_machine,
     ],
     ReceiptsAreLost by among [
@@ -352,13 +436,15 @@ flaws! {
 #[test]
 fn without_a_flaw_the_store_conforms() {
     check_all(&BrokenStores::new(Flaw::None), &[Need::Logs]);
+    let lacks = [Need::Logs, Need::Repairs];
+    check_all(&BrokenStores::in_process(Flaw::None), &lacks);
 }
 
 #[test]
 fn each_flaw_is_found_by_its_clauses() {
     let mut wrong = String::new();
-    for (flaw, expected) in FLAWS {
-        let report = Report::of(&BrokenStores::new(*flaw));
+    for (flaw, open, expected) in FLAWS {
+        let report = Report::of(&open(*flaw));
         let mut broken = report.broken();
         broken.sort_unstable();
         println!("{flaw:?}: {}", broken.join(", "));
@@ -391,7 +477,7 @@ fn each_flaw_is_found_by_its_clauses() {
 fn each_clause_finds_a_flaw() {
     let found: Vec<&str> = FLAWS
         .iter()
-        .flat_map(|(_, found)| match found {
+        .flat_map(|(_, _, found)| match found {
             Found::ByOnly(clauses) | Found::Among(clauses) => *clauses,
         })
         .copied()

@@ -3,7 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use ratekeeper::conformance::{CLAUSES, Finding, Need, Report, Subject, check_all, clauses};
+use ratekeeper::conformance::{
+    CLAUSES, Finding, Need, Repairs, Report, Subject, check_all, clauses,
+};
 use ratekeeper::store::{AsyncStore, DynStore, ErrorKind, StoreError};
 use ratekeeper::{Algorithm, Decision, ManualClock, Request, TokenBucket};
 
@@ -41,6 +43,10 @@ impl Subject for ModestStores {
     fn clock(&self) -> Option<&ManualClock> {
         self.0.clock()
     }
+
+    fn repairs(&self) -> Repairs {
+        self.0.repairs()
+    }
 }
 
 const MODEST: &[Need] = &[
@@ -56,6 +62,7 @@ const MODEST: &[Need] = &[
     Need::TupleKeys,
     Need::ByteKeys,
     Need::Forgetting,
+    Need::Changes,
 ];
 
 fn modest() -> ModestStores {

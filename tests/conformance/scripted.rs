@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ratekeeper::store::{
-    CasAction, CasDriver, CasLoop, CasStore, ErrorKind, Jitter, Loaded, StateBytes, Store,
+    CasAction, CasDriver, CasLoop, CasStore, ErrorKind, Jitter, KeyKind, Loaded, StateBytes, Store,
     StoreError, Swap,
 };
 use ratekeeper::{
@@ -48,10 +48,17 @@ impl Script {
     }
 }
 
+/// Of a bucket's value, with or without the instant of its write.
+fn tat_ns(value: &StateBytes) -> u64 {
+    let start = if value[0] == 0x70 { 9 } else { 0 };
+    let value = StateBytes::from_stored(&value[start..]).expect("a value");
+    value.decode(&LIMIT).expect("a bucket's state")
+}
+
 impl CasStore<str> for Script {
     type Version = u64;
 
-    fn load(&self, key: &str) -> Result<Loaded<u64>, StoreError> {
+    fn load(&self, key: &str, _: &KeyKind) -> Result<Loaded<u64>, StoreError> {
         match self.next(format!("load {key}")) {
             Load(answer) => answer,
             Exchange(answer) => {
@@ -63,12 +70,13 @@ impl CasStore<str> for Script {
     fn compare_exchange(
         &self,
         key: &str,
+        _: &KeyKind,
         seen: &Loaded<u64>,
         new: &StateBytes,
         keep: Duration,
     ) -> Result<Swap<u64>, StoreError> {
         let version = seen.version;
-        let tat = Timestamp::from_nanos(new.decode(&LIMIT).expect("a bucket's state"));
+        let tat = Timestamp::from_nanos(tat_ns(new));
         let since = tat.saturating_since(Timestamp::ZERO);
         match self.next(format!(
             "exchange {key} from {version} to {since:?} for {keep:?}"

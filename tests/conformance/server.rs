@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Fault, Stored};
+use ratekeeper::store::KeyKind;
 use ratekeeper::{Clock, ManualClock, Timestamp, UnixClock};
 
 pub(crate) struct Server {
@@ -57,6 +58,15 @@ impl Server {
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The full name of a key of limits of that kind; a bucket's is the plain one.
+    pub(crate) fn name_of_kind(space: &str, key: &[u8], kind: &KeyKind) -> Vec<u8> {
+        if kind.is_empty() {
+            return Self::name(space, key);
+        }
+        let space = format!("{space}:{}", kind.as_str());
+        Self::name(&space, key)
+    }
+
     /// The full name of a key in a space.
     pub(crate) fn name(space: &str, key: &[u8]) -> Vec<u8> {
         [b"rl:", space.as_bytes(), b":", key].concat()
@@ -82,8 +92,12 @@ impl Data {
         self.values.get_mut(name)
     }
 
+    /// Stores a value, to be kept for `keep`, or as long as there was left if that is longer.
     pub(crate) fn put(&mut self, name: &[u8], bytes: &[u8], keep: Duration, now: Timestamp) {
         self.versions += 1;
+        let left = self.get(name, now).and_then(|value| value.expires);
+        let left = left.map(|expires| expires.saturating_since(now));
+        let keep = left.map_or(keep, |left| left.max(keep));
         let value = Value {
             bytes: Some(bytes.to_vec()),
             expires: Some(now + keep),
@@ -103,10 +117,10 @@ impl Data {
 }
 
 impl Backend for Server {
-    fn read(&self, space: &str, key: &str) -> Option<Stored> {
+    fn read(&self, space: &str, key: &str, kind: &KeyKind) -> Option<Stored> {
         let now = self.now();
         let mut data = self.lock();
-        let value = data.get(&Self::name(space, key.as_bytes()), now)?;
+        let value = data.get(&Self::name_of_kind(space, key.as_bytes(), kind), now)?;
         Some(Stored {
             bytes: value.bytes.clone().unwrap_or_default(),
             time_to_live: value.expires.map(|expires| expires.saturating_since(now)),

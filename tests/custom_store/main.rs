@@ -10,7 +10,7 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratekeeper::conformance::{Backend, Fault, Need, Subject, Work, check_all};
+use ratekeeper::conformance::{Backend, Fault, Need, Repairs, Subject, Work, check_all};
 use ratekeeper::store::{
     Breaker, BreakerState, Deadline, DenyCache, DynStore, ErrorKind, Fallback, Key, Leased,
     WithLimit,
@@ -85,6 +85,9 @@ impl Subject for CustomStores {
     fn requests_per_clause(&self) -> u32 {
         1_000
     }
+    fn repairs(&self) -> Repairs {
+        Repairs::Proven
+    }
     fn deadline(&self) -> Option<Duration> {
         Some(DEADLINE)
     }
@@ -92,7 +95,7 @@ impl Subject for CustomStores {
 
 #[test]
 fn a_custom_store_keeps_the_contract() {
-    check_all(&CustomStores::new(), &[Need::Logs]);
+    check_all(&CustomStores::new(), &[Need::Logs, Need::Changes]);
 }
 
 #[tokio::test(start_paused = true)]

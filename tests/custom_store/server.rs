@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Fault, Stored};
-use ratekeeper::store::StateBytes;
+use ratekeeper::store::{KeyKind, step_stored};
 use ratekeeper::{All, Clock, FixedWindow, ManualClock, SlidingWindow, Timestamp, TokenBucket};
 
-use crate::wire::{Asked, Remote, get, get_u64, place, put, state};
+use crate::wire::{Asked, Remote, get, get_u64, place, put, value};
 
 /// Each way takes this long.
 const LAG: Duration = Duration::from_millis(1);
@@ -82,7 +82,7 @@ impl Server {
     fn run<A: Remote>(&self, key: &[u8], mut fields: &[u8]) -> Option<Vec<u8>> {
         let limit = A::parse(std::str::from_utf8(get(&mut fields)?).ok()?)?;
         let is_take = get(&mut fields)? == [1];
-        let mut numbers = [0; 6];
+        let mut numbers = [0; 9];
         for number in &mut numbers {
             *number = get_u64(&mut fields)?;
         }
@@ -94,19 +94,24 @@ impl Server {
             Some(Value::Bytes(bytes)) => Some(bytes.clone()),
             Some(Value::List) => return Some(vec![WRONG]),
         };
-        let Ok(mut state) = state(&limit, old.as_deref()) else {
+        let request = Asked { is_take, numbers }.request();
+        let step = value(old.as_deref())
+            .and_then(|found| step_stored(&limit, now, found.as_ref(), &request));
+        let Ok(step) = step else {
             return Some(vec![WRONG]);
         };
-        let step = limit.run(now, &mut state, &Asked { is_take, numbers });
         let mut answer = vec![DONE];
         put(&mut answer, &now.as_nanos().to_le_bytes());
         put(&mut answer, &[u8::from(old.is_some())]);
         put(&mut answer, old.as_deref().unwrap_or_default());
-        if let Some(keep) = step.keep {
-            let new = StateBytes::encode(&limit, &state).ok()?;
-            put(&mut answer, &new);
+        if let Some(write) = step.write {
+            put(&mut answer, &write.value);
+            let left = found.map_or(now, |entry| entry.expires);
             let version = entries.get(key).map_or(0, |entry| entry.version) + 1;
-            let (value, expires) = (Value::Bytes(new.to_vec()), now + keep);
+            let (value, expires) = (
+                Value::Bytes(write.value.to_vec()),
+                left.max(now + write.keep), // never earlier than before
+            );
             entries.insert(
                 key.to_vec(),
                 Entry {
@@ -124,7 +129,7 @@ impl Server {
     fn store(&self, space: &str, key: &str, value: Value) -> bool {
         let expires = self.clock.now() + Duration::from_secs(60);
         self.entries().insert(
-            place(space, key),
+            place(space, &KeyKind::of(&TokenBucket::per_second(1)), key),
             Entry {
                 value,
                 expires,
@@ -140,11 +145,11 @@ impl Server {
 }
 
 impl Backend for Server {
-    fn read(&self, space: &str, key: &str) -> Option<Stored> {
+    fn read(&self, space: &str, key: &str, kind: &KeyKind) -> Option<Stored> {
         let now = self.clock.now();
         let entries = self.entries();
         let entry = entries
-            .get(&place(space, key))
+            .get(&place(space, kind, key))
             .filter(|entry| now < entry.expires)?;
         let bytes = if let Value::Bytes(bytes) = &entry.value {
             bytes.clone()
@@ -165,8 +170,9 @@ impl Backend for Server {
         self.store(space, key, Value::List)
     }
     fn lose(&self, space: &str) -> bool {
+        let space = format!("{space}:");
         self.entries()
-            .retain(|key, _| !key.starts_with(&place(space, "")));
+            .retain(|key, _| !key.starts_with(space.as_bytes()));
         true
     }
     fn pass(&self, time: Duration) -> bool {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratekeeper::conformance::Fault;
-use ratekeeper::store::{AsyncStore, ErrorKind, Item, Key, StateBytes, StoreError};
+use ratekeeper::store::{AsyncStore, ErrorKind, Item, Key, KeyKind, StoreError, step_stored};
 use ratekeeper::{Decision, Request, Timestamp};
 
 use crate::server::{DONE, Server, WRONG};
-use crate::wire::{Asked, Remote, get, get_u64, place, put, state};
+use crate::wire::{Asked, Remote, get, get_u64, place, put, value};
 
 /// The store answers within this time.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ impl CustomStore {
         );
         let asked = Asked::of(request).ok_or(unknown)?;
         let mut command = vec![A::CODE];
-        put(&mut command, &place(&self.space, key));
+        put(&mut command, &place(&self.space, &KeyKind::of(limit), key));
         put(&mut command, limit.text().as_bytes());
         put(&mut command, &[u8::from(asked.is_take)]);
         asked
@@ -77,12 +77,10 @@ impl CustomStore {
         }
         let now = get_u64(&mut answer).ok_or(corrupt("an answer without a time"))?;
         let there = get(&mut answer).ok_or(corrupt("an answer without a state"))? == [1];
-        let mut state = state(limit, get(&mut answer).filter(|_| there))?;
-        let step = limit.step(Timestamp::from_nanos(now), &mut state, request);
-        let new = step
-            .keep
-            .map(|_| StateBytes::encode(limit, &state))
-            .transpose()?;
+        let found = value(get(&mut answer).filter(|_| there))?;
+        let now = Timestamp::from_nanos(now);
+        let step = step_stored(limit, now, found.as_ref(), request)?;
+        let new = step.write.map(|write| write.value);
         if get(&mut answer) != new.as_deref() {
             return Err(corrupt("the server came to another state"));
         }
@@ -134,9 +132,12 @@ impl<K: Key + ?Sized, A: Remote> AsyncStore<K, A> for CustomStore {
         }
     }
 
-    async fn forget_async(&self, key: &K, _: &A) -> Result<(), StoreError> {
+    async fn forget_async(&self, key: &K, algorithm: &A) -> Result<(), StoreError> {
         let (mut message, mut command) = (Vec::new(), vec![0]);
-        put(&mut command, &place(&self.space, key));
+        put(
+            &mut command,
+            &place(&self.space, &KeyKind::of(algorithm), key),
+        );
         put(&mut message, &command);
         self.send(message).await.map(drop)
     }

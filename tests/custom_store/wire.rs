@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use ratekeeper::store::{Key, StateBytes, StoreError};
-use ratekeeper::{
-    Algorithm, All, FixedWindow, Receipt, Request, SlidingWindow, Step, Timestamp, TokenBucket,
-};
+use ratekeeper::store::{Key, KeyKind, StateBytes, StoreError};
+use ratekeeper::{Algorithm, All, FixedWindow, Receipt, Request, SlidingWindow, TokenBucket};
 
 pub(crate) fn put(message: &mut Vec<u8>, field: &[u8]) {
     message.extend_from_slice(
@@ -36,9 +34,6 @@ pub(crate) trait Remote: Algorithm {
     fn parse(text: &str) -> Option<Self>
     where
         Self: Sized;
-    fn run(&self, now: Timestamp, state: &mut Self::State, asked: &Asked) -> Step {
-        self.step(now, state, &asked.request(0))
-    }
 }
 
 macro_rules! remote {
@@ -67,31 +62,12 @@ impl Remote for All<[TokenBucket; 3]> {
         let limits: Result<Vec<_>, _> = text.split(';').map(str::parse).collect();
         Some(Self(limits.ok()?.try_into().ok()?))
     }
-    // A receipt of several limits cannot be put together again, so each limit gets its part of it.
-    fn run(&self, now: Timestamp, states: &mut [u64; 3], asked: &Asked) -> Step {
-        if asked.is_take {
-            return self.step(now, states, &asked.request(0));
-        }
-        let steps = [0, 1, 2].map(|i| self.0[i].step(now, &mut states[i], &asked.request(i)));
-        let wrote = steps.iter().any(|step| step.keep.is_some());
-        let keep = steps
-            .iter()
-            .map(|step| step.decision.reset_after())
-            .max()
-            .unwrap_or_default();
-        let [Step { decision, .. }, ..] = steps;
-        if wrote {
-            Step::write(decision, keep)
-        } else {
-            Step::unchanged(decision)
-        }
-    }
 }
 
 /// A request in numbers.
 pub(crate) struct Asked {
     pub(crate) is_take: bool,
-    pub(crate) numbers: [u64; 6],
+    pub(crate) numbers: [u64; 9],
 }
 
 impl Asked {
@@ -107,45 +83,44 @@ impl Asked {
                 let (s, ns) = (max_wait.as_secs(), max_wait.subsec_nanos().into());
                 Self {
                     is_take: true,
-                    numbers: [*cost, *at_least, s, ns, 0, 0],
+                    numbers: [*cost, *at_least, s, ns, 0, 0, 0, 0, 0],
                 }
             }
             Request::Refund { cost, receipt, .. } => {
+                // A charge goes to each of several limits as far as that has room.
                 let [a, b, c] = [0, 1, 2].map(|i| receipt.mark_of(i));
+                let [x, y, z] = [0, 1, 2].map(|i| receipt.charged_to(i));
+                let (charged, run_at) = (receipt.charged(), receipt.run_at_ns());
                 Self {
                     is_take: false,
-                    numbers: [*cost, receipt.charged(), receipt.run_at_ns(), a, b, c],
+                    numbers: [*cost, charged, run_at, a, b, c, x, y, z],
                 }
             }
             _ => return None,
         })
     }
 
-    pub(crate) fn request(&self, index: usize) -> Request {
+    pub(crate) fn request(&self) -> Request {
         let [cost, second, third, fourth, ..] = self.numbers;
         if self.is_take {
             let wait = Duration::from_secs(third).saturating_add(Duration::from_nanos(fourth));
             return Request::take(cost).at_least(second).or_wait(wait);
         }
-        Request::refund(
-            cost,
-            Receipt::new(second, self.numbers[3 + index]).with_run_at_ns(third),
-        )
+        let [_, _, _, a, b, c, x, y, z] = self.numbers;
+        let receipt = Receipt::new(second, a).with_run_at_ns(third);
+        let receipt = receipt.with_marks([a, b, c, 0]);
+        Request::refund(cost, receipt.with_charges([x, y, z, 0]))
     }
 }
 
-pub(crate) fn state<A: Algorithm>(
-    limit: &A,
-    stored: Option<&[u8]>,
-) -> Result<A::State, StoreError> {
-    stored.map_or(Ok(A::State::default()), |bytes| {
-        StateBytes::from_stored(bytes)?.decode(limit)
-    })
+/// The value found, if there is one.
+pub(crate) fn value(stored: Option<&[u8]>) -> Result<Option<StateBytes>, StoreError> {
+    stored.map(StateBytes::from_stored).transpose()
 }
 
-/// The bytes of a key in a space; no space has a colon in its name.
-pub(crate) fn place<K: Key + ?Sized>(space: &str, key: &K) -> Vec<u8> {
-    let mut bytes = format!("{space}:").into_bytes();
+/// The bytes of a key of that kind of limit in a space; neither a space nor a kind has a colon in its name.
+pub(crate) fn place<K: Key + ?Sized>(space: &str, kind: &KeyKind, key: &K) -> Vec<u8> {
+    let mut bytes = format!("{space}:{}:", kind.as_str()).into_bytes();
     key.write_alone(&mut |part| bytes.extend_from_slice(part));
     bytes
 }

@@ -59,14 +59,15 @@ pub fn logs_agree_with_the_machine(subject: &dyn Subject) -> Checked {
     let (tick, open) = (subject.log_tick(), |space: &str| subject.logs(space));
     History::new(kit, Need::Logs, &open).with_tick(tick).run(
         &mut |draw| {
-            core::array::from_fn(|_| SlidingLog::per(count(draw).min(100), length(draw, tick)))
+            let length = length(draw, tick);
+            core::array::from_fn(|_| SlidingLog::per(count(draw).min(100), length))
         },
         &mut (),
     )
 }
 
 /// For stores of an algorithm of your own: that it is stepped as it says itself. `open` opens a store as
-/// [`Subject::buckets`] does; `limits` are limits between which a key may change.
+/// [`Subject::buckets`] does; `limits` are limits that share states.
 pub fn your_algorithm_agrees_with_the_machine<A: Algorithm + Clone>(
     subject: &dyn Subject,
     open: &dyn Fn(&str) -> DynStore<str, A>,
@@ -149,19 +150,22 @@ pub(super) fn buckets(draw: &mut Draw, waiting: bool) -> [TokenBucket; 3] {
     })
 }
 
+/// Of one length: only the count of a window changes.
 fn windows(draw: &mut Draw, tick: Duration) -> [SlidingWindow; 3] {
-    core::array::from_fn(|_| SlidingWindow::per(count(draw), length(draw, tick)))
+    let length = length(draw, tick);
+    core::array::from_fn(|_| SlidingWindow::per(count(draw), length))
 }
 
-/// Aligned ones, or anchored ones: a key does not change between these.
+/// Of one length, offset and anchoring: only the count of a window changes.
 fn fixed_windows(draw: &mut Draw, tick: Duration) -> [FixedWindow; 3] {
     let anchored = draw.once_in(2);
+    let (window, offset) = (length(draw, tick), length(draw, tick));
     core::array::from_fn(|_| {
-        let limit = FixedWindow::per(count(draw), length(draw, tick));
+        let limit = FixedWindow::per(count(draw), window);
         if anchored {
             limit.anchored()
         } else {
-            limit.with_offset(length(draw, tick))
+            limit.with_offset(offset)
         }
     })
 }

@@ -55,7 +55,7 @@ pub fn batches_agree_with_the_machine(subject: &dyn Subject) -> Checked {
         .flat_map(|_| buckets(&mut draw, false))
         .step_by(3)
         .collect();
-    let mut machines = keys.map(|_| Machine::new(ns(1)));
+    let mut machines = keys.map(|_| kit.machine(ns(1)));
     for round in 0..(kit.requests() / 20).min(200) {
         let mut asked = Vec::new();
         let mut items = Vec::new();

@@ -25,11 +25,11 @@ pub fn forgotten_keys_are_fresh(subject: &dyn Subject) -> Checked {
 /// Nothing of it stays in the backend.
 pub fn forgotten_keys_leave_nothing(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "forgotten_keys_leave_nothing");
-    let backend = kit.backend()?;
+    kit.backend()?;
     let client = kit.bucket(slow(5));
     client.take("two of five", 2)?.allowed()?;
     forget(&client, "the key")?;
-    let stored = backend.read(&client.space, &client.key);
+    let stored = client.read()?;
     kit.is(
         stored.is_none(),
         "a key was forgotten",

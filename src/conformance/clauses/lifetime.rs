@@ -47,8 +47,8 @@ pub fn states_last_until_they_are_fresh(subject: &dyn Subject) -> Checked {
 /// Each write sets a time to live that covers what the state owes, rounded up.
 pub fn times_to_live_cover_what_is_owed(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "times_to_live_cover_what_is_owed");
-    lifetimes(kit, &|case, stored, keep, elapsed| {
-        let left = keep.saturating_sub(elapsed);
+    lifetimes(kit, &|case, stored, keep, written| {
+        let left = keep.saturating_sub(written.elapsed);
         let is_kept = match &stored {
             Some(stored) => stored.time_to_live.is_none_or(|time| time >= left),
             None => left.is_zero(),
@@ -62,11 +62,12 @@ pub fn times_to_live_cover_what_is_owed(subject: &dyn Subject) -> Checked {
     })
 }
 
-/// Each write sets a time to live at all, and one that ends at most a day after the state is as good as absent.
+/// Each write sets a time to live at all, and one that ends at most a day after the state is as good as absent, or when the
+/// time before that write would have ended, which a store need not shorten.
 pub fn states_do_not_live_for_ever(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "states_do_not_live_for_ever");
-    lifetimes(kit, &|case, stored, keep, _| {
-        let longest = keep.saturating_add(DAY);
+    lifetimes(kit, &|case, stored, keep, written| {
+        let longest = keep.max(written.left).saturating_add(DAY);
         let ends = match &stored {
             Some(stored) => stored.time_to_live.is_some_and(|time| time <= longest),
             None => true,
@@ -80,12 +81,21 @@ pub fn states_do_not_live_for_ever(subject: &dyn Subject) -> Checked {
     })
 }
 
-/// Judges what is stored after a write that must be kept for the given time, of which some is over.
-type Lifetime<'l> = &'l dyn Fn(&str, Option<Stored>, Duration, Duration) -> Checked;
+/// When a state was written.
+#[derive(Clone, Copy, Default)]
+struct Written {
+    /// So long ago at most.
+    elapsed: Duration,
+    /// What was left of the time to live before that.
+    left: Duration,
+}
+
+/// Judges what is stored after a write that must be kept for the given time.
+type Lifetime<'l> = &'l dyn Fn(&str, Option<Stored>, Duration, Written) -> Checked;
 
 /// Judges the lifetimes of some writes that need no clock, and of random ones if there is one.
 fn lifetimes(kit: Kit<'_>, judge: Lifetime<'_>) -> Checked {
-    let backend = kit.backend()?;
+    kit.backend()?;
     for (token, cost) in [
         (34 * DAY, 1),
         (30 * SECOND, 1),
@@ -95,12 +105,15 @@ fn lifetimes(kit: Kit<'_>, judge: Lifetime<'_>) -> Checked {
         let client = kit.bucket(TokenBucket::per(1, token).with_burst(3));
         let timer = Timer::start();
         client.take("of a fresh key", u64::from(cost))?.allowed()?;
-        let stored = backend.read(&client.space, &client.key);
+        let stored = client.read()?;
         judge(
             &format!("{cost} taken of a token per {token:?}"),
             stored,
             token * cost,
-            timer.elapsed(),
+            Written {
+                elapsed: timer.elapsed(),
+                left: Duration::ZERO,
+            },
         )?;
     }
     watch_all(
@@ -108,6 +121,7 @@ fn lifetimes(kit: Kit<'_>, judge: Lifetime<'_>) -> Checked {
         &mut Watching {
             judge,
             timer: Timer::start(),
+            left: Duration::ZERO,
         },
     )
 }
@@ -115,20 +129,29 @@ fn lifetimes(kit: Kit<'_>, judge: Lifetime<'_>) -> Checked {
 struct Watching<'l> {
     judge: Lifetime<'l>,
     timer: Timer,
+    /// Of the time to live, before the request.
+    left: Duration,
 }
 
 impl<A: Algorithm> Watch<A> for Watching<'_> {
-    fn before(&mut self, _client: &Client<'_, A>) -> Checked {
+    fn before(&mut self, client: &Client<'_, A>) -> Checked {
+        let stored = client.read()?;
+        let left = stored.and_then(|stored| stored.time_to_live);
+        self.left = left.unwrap_or_default();
         self.timer = Timer::start();
         Ok(())
     }
 
-    fn after(&mut self, client: &Client<'_, A>, left: &Left<'_, A>) -> Checked {
+    fn after(&mut self, client: &Client<'_, A>, left: &Left<'_>) -> Checked {
         let Some(keep) = left.keep else {
             return Ok(());
         };
-        let stored = client.kit.backend()?.read(&client.space, &client.key);
-        (self.judge)(left.case, stored, keep, self.timer.elapsed())
+        let stored = client.read()?;
+        let written = Written {
+            elapsed: self.timer.elapsed(),
+            left: self.left,
+        };
+        (self.judge)(left.case, stored, keep, written)
     }
 }
 

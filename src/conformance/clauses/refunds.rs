@@ -107,7 +107,8 @@ pub fn reservations_stand_in_line(subject: &dyn Subject) -> Checked {
     Ok(())
 }
 
-/// A place in line is free again if its owner leaves, unless somebody stands behind.
+/// A place in line is free again if its owner leaves, unless somebody stands behind. While anybody stands in line, nothing else
+/// comes back.
 pub fn reservations_can_be_cancelled(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "reservations_can_be_cancelled");
     kit.clock()?;
@@ -135,9 +136,10 @@ pub fn reservations_can_be_cancelled(subject: &dyn Subject) -> Checked {
     cancel("the last in line, again", again)?
         .allowed()?
         .resets_in(ms(200))?;
+    // Somebody stands in line: the token would be used a second time beside them.
     cancel("one who never had to wait", served)?
         .allowed()?
-        .resets_in(ms(100))?;
+        .resets_in(ms(200))?;
     Ok(())
 }
 

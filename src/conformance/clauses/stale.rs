@@ -16,10 +16,10 @@ const CALLERS: u32 = 4;
 /// After so many answers, one was asked for after the last leap, so that no leap is left unused.
 const ANSWERS_A_LEAP: u32 = CALLERS + 1;
 
-/// While the clock leaps forwards, no caller who read it before the leap takes the others' states for ones from the future:
-/// that "repair" would let a second burst through.
-pub fn stale_readings_repair_nothing(subject: &dyn Subject) -> Checked {
-    let kit = Kit::begin(subject, "stale_readings_repair_nothing");
+/// While the clock leaps forwards, no caller who read it before the leap takes the others' states for ones that are too far
+/// ahead: cutting them would let a second burst through.
+pub fn stale_readings_forgive_nothing(subject: &dyn Subject) -> Checked {
+    let kit = Kit::begin(subject, "stale_readings_forgive_nothing");
     let clock = kit.clock()?;
     if subject.sends_readings() {
         return Err(kit.lacks(Need::FreshReadings));

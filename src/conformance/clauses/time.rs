@@ -1,4 +1,4 @@
-//! Rates, clocks that are stepped, and limits that change.
+//! Rates, and clocks that are set back.
 
 use super::prelude::*;
 
@@ -96,7 +96,7 @@ pub fn limits_at_the_edge_are_exact_or_refused(subject: &dyn Subject) -> Checked
     for limit in limits {
         kit.clock()?.set(start);
         let client = kit.bucket(limit);
-        let mut machine = Machine::new(ns(1));
+        let mut machine = kit.machine(ns(1));
         for (cost, then) in [
             (1, Duration::ZERO),
             (limit.burst() - 1, Duration::ZERO),
@@ -130,10 +130,20 @@ pub fn limits_at_the_edge_are_exact_or_refused(subject: &dyn Subject) -> Checked
     }
 }
 
-/// A clock that is stepped back gains nobody anything, and makes nobody wait longer than one refill.
+/// How far a clock must be set back for a value to prove it, and so to be repaired.
+fn provable(kit: Kit<'_>) -> Result<Duration, Finding> {
+    match kit.subject.repairs() {
+        Repairs::Nothing => Err(kit.lacks(Need::Repairs)),
+        Repairs::Proven => Ok(Duration::ZERO),
+        Repairs::Stamped { max_skew } => Ok(max_skew),
+    }
+}
+
+/// In a shared store, a clock that is set back gains nobody anything, and makes nobody wait longer than one refill.
 pub fn clock_steps_lock_nobody_out(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "clock_steps_lock_nobody_out");
     kit.clock()?;
+    provable(kit)?;
     for back in [ms(50), SECOND, DAY, YEAR] {
         let client = kit.bucket(TokenBucket::per_second(10).with_burst(5));
         client.exhaust(5)?;
@@ -149,12 +159,13 @@ pub fn clock_steps_lock_nobody_out(subject: &dyn Subject) -> Checked {
     Ok(())
 }
 
-/// What a stepped clock left too far in the future is cut back, and that is stored even with a denial: otherwise every denial
-/// starts the wait anew.
+/// A value that proves that the clock was set back is cut to its own reach, and that is stored even with a denial: otherwise
+/// every denial starts the wait anew.
 pub fn repairs_are_written(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "repairs_are_written");
     kit.clock()?;
-    for back in [10 * SECOND, YEAR] {
+    let least = provable(kit)?;
+    for back in [least + 10 * SECOND, YEAR] {
         let client = kit.bucket(TokenBucket::per_second(1).with_burst(5));
         client.exhaust(5)?;
         kit.step_back(back)?;
@@ -174,34 +185,97 @@ pub fn repairs_are_written(subject: &dyn Subject) -> Checked {
     Ok(())
 }
 
-/// The limit of each call counts, not one that was seen before: a key may change tiers.
-pub fn the_limit_of_the_call_counts(subject: &dyn Subject) -> Checked {
-    let kit = Kit::begin(subject, "the_limit_of_the_call_counts");
+/// A window that begins after now proves it, too: it begins now, with its counts.
+pub fn windows_ahead_begin_now(subject: &dyn Subject) -> Checked {
+    let kit = Kit::begin(subject, "windows_ahead_begin_now");
     kit.clock()?;
-    let limit = |tokens, burst| TokenBucket::per_second(tokens).with_burst(burst);
-
-    let five = kit.bucket(limit(10, 5));
-    five.exhaust(5)?;
-    let two = five.with_limit(limit(10, 2));
-    two.take("a burst of 2 after one of 5", 1)?
-        .denied_for(ms(100))?
-        .names(0, 2)?;
-
-    let two = kit.bucket(limit(10, 2));
-    two.exhaust(2)?;
-    let five = two.with_limit(limit(10, 5));
-    five.take("a burst of 5 after one of 2", 3)?
+    let back = provable(kit)? + 60 * SECOND;
+    let limit = SlidingWindow::per_second(10);
+    let client = kit.client(Need::Windows, |s, space| s.windows(space), limit)?;
+    client.take("seven of ten", 7)?.allowed()?.leaves(3)?;
+    kit.step_back(back)?;
+    // Seven of ten until the window has passed; then they slide out, one each seventh of a second.
+    let denied = client.take("four more, the clock set back", 4)?;
+    denied.denied_for(ns(1_142_857_143))?.leaves(3)?;
+    client
+        .take("three", 3)?
         .allowed()?
         .leaves(0)?
-        .resets_in(ms(500))?;
-
-    let fast = kit.bucket(limit(10, 5));
-    fast.exhaust(5)?;
-    let slow = fast.with_limit(limit(1, 5));
-    slow.take("1 per second after 10 per second", 4)?
-        .allowed()?
-        .leaves(0)?
-        .resets_in(ms(4_500))?;
-    slow.take("one more", 1)?.denied_for(ms(500))?;
+        .resets_in(2 * SECOND)?;
     Ok(())
+}
+
+/// Where nothing proves a step of the clock, a state ahead of it is debt, to the nanosecond: nothing is cut.
+pub fn states_ahead_are_debt(subject: &dyn Subject) -> Checked {
+    let kit = Kit::begin(subject, "states_ahead_are_debt");
+    kit.clock()?;
+    let client = kit.bucket(TokenBucket::per_second(1).with_burst(5));
+    client.exhaust(5)?;
+    // 1/s burst 5 at 90 s, where another caller left 105 s.
+    if subject.repairs() == Repairs::Nothing {
+        kit.step_back(10 * SECOND)?;
+        let denied = client.take("one of five, 10 s before they were taken", 1)?;
+        denied
+            .denied_for(11 * SECOND)?
+            .leaves(0)?
+            .resets_in(15 * SECOND)?;
+        let peek = client.peek("a peek after that denial")?;
+        peek.leaves(0)?.resets_in(15 * SECOND)?;
+        kit.advance(6 * SECOND)?;
+        client.take("6 s later", 1)?.denied_for(5 * SECOND)?;
+        kit.advance(5 * SECOND)?;
+        client.take("as promised", 1)?.allowed()?.leaves(0)?;
+        client.take("and one more", 1)?.denied_for(SECOND)?;
+    }
+    let limit = TokenBucket::per_hour(60).with_burst(10);
+    let hourly = kit.bucket(limit);
+    hourly.exhaust(10)?;
+    // Further ahead than this limit could ever book.
+    let fast = hourly.with_limit(TokenBucket::per_second(1).with_burst(5));
+    let debt = 600 * SECOND - 4 * SECOND;
+    fast.take("1 per second, after ten of 60 per hour", 1)?
+        .denied_for(debt)?
+        .leaves(0)?;
+    hourly
+        .peek("60 per hour, after that denial")?
+        .leaves(0)?
+        .resets_in(600 * SECOND)?;
+    kit.advance(debt)?;
+    fast.take("as promised", 1)?.allowed()?.leaves(0)?;
+    Ok(())
+}
+
+/// Readings of the clock that are behind the newest one find debt: where they differ by up to `d`, `burst + (W + d) / T` pass
+/// in `W`. Only what proves a step back is repaired, and then each later step forward is worth at most its own length.
+pub fn readings_behind_find_debt(subject: &dyn Subject) -> Checked {
+    let kit = Kit::begin(subject, "readings_behind_find_debt");
+    kit.clock()?;
+    const TURNS: u64 = 50;
+    let behind = 10 * SECOND;
+    let client = kit.bucket(TokenBucket::per_second(1).with_burst(10));
+    let mut admitted = 0;
+    let mut ask = |case: &str| -> Checked {
+        for _ in 0..12 {
+            admitted += client.take(case, 1)?.seen.granted;
+        }
+        Ok(())
+    };
+    for _ in 0..TURNS {
+        ask("one of 1 per second, at 90 s")?;
+        kit.advance(behind)?;
+        ask("one of 1 per second, at 100 s")?;
+        kit.step_back(behind)?;
+    }
+    let forwards = match subject.repairs() {
+        Repairs::Proven => TURNS,
+        Repairs::Stamped { max_skew } if max_skew < behind => TURNS,
+        Repairs::Nothing | Repairs::Stamped { .. } => 1,
+    };
+    let due = 10 + 10 * forwards;
+    kit.is(
+        admitted <= due,
+        format!("{TURNS} turns at two instants 10 s apart, 1 per second, burst 10"),
+        format!("at most {due} are allowed"),
+        admitted,
+    )
 }

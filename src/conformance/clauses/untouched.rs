@@ -28,12 +28,12 @@ fn refused() -> [(&'static str, Request); 6] {
 /// Denials, peeks and requests that are too large leave a stored state alone: its value, its expiry, its version.
 pub fn refusals_write_nothing(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "refusals_write_nothing");
-    let backend = kit.backend()?;
+    kit.backend()?;
     let client = kit.bucket(limit());
     client.exhaust(5)?;
     let mut lacking = None;
     for (case, request) in refused() {
-        let before = kit.stored(&client.space, &client.key, "five of five taken")?;
+        let before = client.stored("five of five taken")?;
         if before.version.is_none() {
             lacking = Some(Need::Versions);
         }
@@ -42,12 +42,7 @@ pub fn refusals_write_nothing(subject: &dyn Subject) -> Checked {
             Err(Finding::Lacks { need, .. }) => lacking = Some(need),
             Err(finding) => return Err(finding),
         }
-        is_untouched(
-            kit,
-            case,
-            Some(&before),
-            backend.read(&client.space, &client.key),
-        )?;
+        is_untouched(kit, case, Some(&before), client.read()?)?;
     }
     watch_all(kit, &mut Untouched(None))?;
     lacking.map_or(Ok(()), |need| Err(kit.lacks(need)))
@@ -58,15 +53,15 @@ struct Untouched(Option<Stored>);
 
 impl<A: Algorithm> Watch<A> for Untouched {
     fn before(&mut self, client: &Client<'_, A>) -> Checked {
-        self.0 = client.kit.backend()?.read(&client.space, &client.key);
+        self.0 = client.read()?;
         Ok(())
     }
 
-    fn after(&mut self, client: &Client<'_, A>, left: &Left<'_, A>) -> Checked {
+    fn after(&mut self, client: &Client<'_, A>, left: &Left<'_>) -> Checked {
         if left.keep.is_some() {
             return Ok(());
         }
-        let after = client.kit.backend()?.read(&client.space, &client.key);
+        let after = client.read()?;
         is_untouched(client.kit, left.case, self.0.as_ref(), after)
     }
 }
@@ -105,21 +100,17 @@ fn lives_longer(before: &Stored, after: &Stored) -> bool {
 /// Nor do they renew its expiry: a state that is refused for ever would be kept for ever.
 pub fn refusals_prolong_nothing(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "refusals_prolong_nothing");
-    let backend = kit.backend()?;
+    kit.backend()?;
     let client = kit.bucket(limit());
     client.exhaust(5)?;
     kit.pass(ms(50))?;
     for (case, request) in refused() {
-        let before = kit.stored(
-            &client.space,
-            &client.key,
-            "50 ms after five of five were taken",
-        )?;
+        let before = client.stored("50 ms after five of five were taken")?;
         match client.ask(case, request) {
             Ok(_) | Err(Finding::Lacks { .. }) => {}
             Err(finding) => return Err(finding),
         }
-        let after = backend.read(&client.space, &client.key);
+        let after = client.read()?;
         let is_older = after
             .as_ref()
             .is_some_and(|after| !lives_longer(&before, after));
@@ -137,7 +128,7 @@ pub fn refusals_prolong_nothing(subject: &dyn Subject) -> Checked {
 /// A key that was only looked at, or asked for too much, does not come into being.
 pub fn refusals_create_nothing(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "refusals_create_nothing");
-    let backend = kit.backend()?;
+    kit.backend()?;
     let client = kit.bucket(limit());
     for (case, request) in [
         ("a peek at a missing key", Request::PEEK),
@@ -148,7 +139,7 @@ pub fn refusals_create_nothing(subject: &dyn Subject) -> Checked {
         ("the largest request of all", Request::take(u64::MAX)),
     ] {
         client.ask(case, request)?;
-        let after = backend.read(&client.space, &client.key);
+        let after = client.read()?;
         kit.is(after.is_none(), case, "no value is stored", after)?;
     }
     Ok(())

@@ -1,23 +1,19 @@
 //! Loading, stepping and saving.
 
+use std::any::Any;
 use std::time::Duration;
 
 use ratekeeper::conformance::Fault;
-use ratekeeper::store::{ErrorKind, StateBytes, StoreError};
-use ratekeeper::{Algorithm, Clock, Decision, Outcome, Receipt, Request, Step, Timestamp};
+use ratekeeper::store::{ErrorKind, StateBytes, StoreError, StoredStep, StoredWrite, step_stored};
+use ratekeeper::{
+    Algorithm, Carry, Change, Clock, Decision, Receipt, Request, Timestamp, TokenBucket,
+};
 
 use super::hearing::with_bucket;
 use super::{Broken, unknown};
 use crate::cas::yield_once;
 use crate::flaws::Flaw;
 use crate::server::Data;
-
-/// The first word of a state: a bucket's TAT.
-fn tat<A: Algorithm>(limit: &A, state: &A::State) -> Timestamp {
-    let bytes = StateBytes::encode(limit, state).ok();
-    let word = bytes.and_then(|bytes| bytes.get(1..9)?.try_into().ok());
-    Timestamp::from_nanos(u64::from_be_bytes(word.unwrap_or_default()))
-}
 
 impl Broken {
     /// Decides in one step, while nobody else can.
@@ -36,10 +32,10 @@ impl Broken {
             ));
         }
         let now = reading.unwrap_or_else(|| self.now(&data));
-        let limit = self.limit(name, algorithm);
-        let state = self.load(&mut data, name, &limit, now)?;
-        let (step, state) = self.step(&limit, state, request, now);
-        self.save(&mut data, name, &limit, &state, &step, now)?;
+        let limit = self.limit(&mut data, name, algorithm);
+        let found = self.load(&mut data, name, &limit, now)?;
+        let step = self.step(&limit, found.as_ref(), request, now)?;
+        self.save(&mut data, name, &limit, &step, found.as_ref(), now)?;
         match data.fault {
             None => Ok(step.decision),
             Some(_) if self.flaw == Flaw::UnknownsAreCalledNotExecuted => Err(StoreError::new(
@@ -66,10 +62,17 @@ impl Broken {
             return Err(StoreError::new(kind, "the server is broken"));
         }
         let now = self.server.now();
-        let state = self.load(&mut self.server.lock(), name, algorithm, now)?;
+        let found = self.load(&mut self.server.lock(), name, algorithm, now)?;
         yield_once().await;
-        let (step, state) = self.step(algorithm, state, request, now);
-        self.save(&mut self.server.lock(), name, algorithm, &state, &step, now)?;
+        let step = self.step(algorithm, found.as_ref(), request, now)?;
+        self.save(
+            &mut self.server.lock(),
+            name,
+            algorithm,
+            &step,
+            found.as_ref(),
+            now,
+        )?;
         yield_once().await;
         Ok(step.decision)
     }
@@ -77,47 +80,103 @@ impl Broken {
     fn step<A: Algorithm + Clone + 'static>(
         &self,
         limit: &A,
-        mut state: A::State,
+        found: Option<&StateBytes>,
         request: &Request,
         now: Timestamp,
-    ) -> (Step, A::State) {
+    ) -> Result<StoredStep, StoreError> {
+        let state = found.map(|found| found.decode(limit)).transpose()?;
+        let state = state.unwrap_or_default();
         let other = self.request(limit, request, now, &state);
-        let before = state.clone();
-        let mut step = limit.step(now, &mut state, other.as_ref().unwrap_or(request));
+        let request = other.as_ref().unwrap_or(request);
+        let cut = self.cut(limit, &state, now);
+        let mut step = match self.flaw {
+            Flaw::ClockStepsAreWaitedOut => plain(limit, found, request, now)?,
+            Flaw::WindowsAheadAreKept if limit.tag() == 0x13 => plain(limit, found, request, now)?,
+            _ if self.is_in_process => plain(limit, cut.as_ref().or(found), request, now)?,
+            _ => step_stored(limit, now, found, request)?,
+        };
         let is_denied = step.decision.retry_after().is_some();
         match self.flaw {
-            Flaw::RepairsAreNotWritten if step.repaired && !step.decision.is_allowed() => {
-                step.keep = None;
-                state = before;
+            Flaw::RepairsAreNotWritten if is_denied => step.write = None,
+            Flaw::ClockStepsForgive if is_denied && step.write.is_some() => {
+                step = step_stored(limit, now, None, request)?;
             }
-            Flaw::ClockStepsAreWaitedOut if step.repaired && is_denied => {
-                let retry_after = tat(limit, &before).saturating_since(now);
-                let outcome = Outcome::Denied { retry_after };
-                step = Step::unchanged(Decision::new(
-                    outcome,
-                    step.decision.limit(),
-                    0,
-                    retry_after,
-                ));
-                state = before;
+            Flaw::RefusalsWriteWhatTheyCut if step.write.is_none() => {
+                let keep = step.decision.reset_after();
+                step.write = cut.map(|value| StoredWrite { value, keep });
             }
-            Flaw::ClockStepsForgive if step.repaired => {
-                state = A::State::default();
-                step = limit.step(now, &mut state, other.as_ref().unwrap_or(request));
+            Flaw::ChargesFillUp if is_charge(request) && step.decision.uncharged() > 0 => {
+                if let Some((limit, most_ns)) = top(limit, now) {
+                    let value = StateBytes::encode(&limit, &most_ns)?;
+                    let keep = Timestamp::from_nanos(most_ns).saturating_since(now);
+                    step.write = Some(StoredWrite { value, keep });
+                }
             }
             Flaw::DenialsAreCharged if is_denied => {
                 let line = with_bucket(limit, |bucket| {
                     bucket.with_max_wait(Duration::from_secs(86_400))
                 });
                 let charge = Request::take(request.cost()).or_wait(Duration::MAX);
-                step.keep = line.step(now, &mut state, &charge).keep;
+                step.write = plain(&line, found, &charge, now)?.write;
             }
             _ => {}
         }
         if self.flaw == Flaw::ReceiptsAreLost {
             step.decision = step.decision.with_receipt(Receipt::new(0, 0));
         }
-        (step, state)
+        Ok(step)
+    }
+
+    /// The state cut to what the asking limit could have left, by the flaws that take what is further ahead for a mistake.
+    fn cut<A: Algorithm + Clone + 'static>(
+        &self,
+        limit: &A,
+        state: &A::State,
+        now: Timestamp,
+    ) -> Option<StateBytes> {
+        let cuts = [Flaw::CutsWhatIsAhead, Flaw::RefusalsWriteWhatTheyCut];
+        let (limit, most_ns) = top(limit, now).filter(|_| cuts.contains(&self.flaw))?;
+        let is_ahead = (state as &dyn Any).downcast_ref::<u64>()? > &most_ns;
+        let cut = is_ahead.then(|| StateBytes::encode(&limit, &most_ns).ok());
+        cut.flatten()
+    }
+
+    /// Moves a key to another limit.
+    pub(super) fn change<A: Algorithm + Clone + 'static>(
+        &self,
+        name: &[u8],
+        old: &A,
+        new: &A,
+        carry: Carry,
+    ) -> Result<Decision, StoreError> {
+        let (old, new) = match self.flaw {
+            Flaw::ChangesRunBackwards => (new, old),
+            Flaw::ChangesTakeTheNewLimitForTheOld => (new, new),
+            _ => (old, new),
+        };
+        let carry = match self.flaw {
+            Flaw::ChangesAlwaysKeepTokens => Carry::Tokens,
+            Flaw::ChangesKeepDebts if carry == Carry::Tokens => Carry::Debt,
+            _ => carry,
+        };
+        let change = Change { old, new, carry };
+        let data = &mut self.server.lock();
+        let now = self.now(data);
+        let runs = 1 + u32::from(self.flaw == Flaw::ChangesRunTwice);
+        let mut answer = None;
+        for _ in 0..runs {
+            let found = self.load(data, name, old, now)?;
+            let step = if self.is_in_process {
+                plain(&change, found.as_ref(), &Request::PEEK, now)?
+            } else {
+                step_stored(&change, now, found.as_ref(), &Request::PEEK)?
+            };
+            if self.flaw != Flaw::ChangesAreNotWritten {
+                self.save(data, name, new, &step, found.as_ref(), now)?;
+            }
+            answer = Some(step.decision);
+        }
+        answer.ok_or(StoreError::new(ErrorKind::Unknown, "it never ran"))
     }
 
     fn load<A: Algorithm>(
@@ -126,29 +185,40 @@ impl Broken {
         name: &[u8],
         limit: &A,
         now: Timestamp,
-    ) -> Result<A::State, StoreError> {
+    ) -> Result<Option<StateBytes>, StoreError> {
         if self.flaw == Flaw::StatesAreCached {
             let cached = self.with_memory(|memory| memory.states.get(name).copied());
-            if let Some(state) = cached.and_then(|bytes| bytes.decode(limit).ok()) {
-                return Ok(state);
+            if cached.is_some_and(|bytes| bytes.decode(limit).is_ok()) {
+                return Ok(cached);
             }
         }
+        let checked = |bytes: StateBytes| bytes.decode(limit).map(|_| Some(bytes));
         let decoded = match data.get(name, now) {
-            None => return Ok(A::State::default()),
+            None => return Ok(None),
             Some(value) => match &value.bytes {
                 None => Err(StoreError::new(ErrorKind::Corrupt, "a list is stored here")),
+                Some(bytes)
+                    if self.flaw == Flaw::OtherKindsAreCorrupt
+                        && [0x13, 0x14].contains(&bytes[0])
+                        && limit.tag() == 0x21 =>
+                {
+                    Err(StoreError::new(
+                        ErrorKind::Corrupt,
+                        "no bucket is stored here",
+                    ))
+                }
                 Some(bytes) if self.flaw == Flaw::TagsAreIgnored => {
                     let mut tagged = bytes.clone();
                     if let Some(tag) = tagged.first_mut() {
                         *tag = limit.tag();
                     }
-                    StateBytes::from_stored(&tagged).and_then(|bytes| bytes.decode(limit))
+                    StateBytes::from_stored(&tagged).and_then(checked)
                 }
-                Some(bytes) => StateBytes::from_stored(bytes).and_then(|bytes| bytes.decode(limit)),
+                Some(bytes) => StateBytes::from_stored(bytes).and_then(checked),
             },
         };
         match self.flaw {
-            Flaw::ForeignValuesAreAbsent if decoded.is_err() => Ok(A::State::default()),
+            Flaw::ForeignValuesAreAbsent if decoded.is_err() => Ok(None),
             Flaw::ForeignValuesAreRemoved if decoded.is_err() => {
                 data.values.remove(name);
                 decoded
@@ -167,12 +237,12 @@ impl Broken {
         data: &mut Data,
         name: &[u8],
         limit: &A,
-        state: &A::State,
-        step: &Step,
+        step: &StoredStep,
+        found: Option<&StateBytes>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let reset = step.decision.reset_after();
-        let keep = match (step.keep, self.flaw) {
+        let keep = match (step.write.map(|write| write.keep), self.flaw) {
             (None, Flaw::DenialsAreWritten) if !step.decision.is_allowed() => Some(reset),
             (None, Flaw::PeeksAreWritten) if step.decision.is_allowed() => Some(reset),
             (None, Flaw::DenialsRenewTheExpiry) => {
@@ -201,13 +271,19 @@ impl Broken {
             Flaw::ExpiryIsAYearLate => keep + Duration::from_secs(365 * 86_400),
             _ => keep,
         };
-        let mut bytes = StateBytes::encode(limit, state)?;
+        let fresh = || StateBytes::encode(limit, &A::State::default());
+        let mut bytes = match (step.write, found) {
+            (Some(write), _) => write.value,
+            (None, Some(found)) => *found,
+            (None, None) => fresh()?,
+        };
         if self.flaw == Flaw::StatesAreCached {
             self.with_memory(|memory| memory.states.insert(name.to_vec(), bytes));
         }
-        if self.flaw == Flaw::StatesAreRoundedToMicroseconds && bytes[0] == 0x11 {
-            let tat_ns = u64::from_be_bytes(bytes[1..].try_into().unwrap_or_default());
-            let rounded = [&[0x11], (tat_ns / 1_000 * 1_000).to_be_bytes().as_slice()].concat();
+        if self.flaw == Flaw::StatesAreRoundedToMicroseconds && bytes[0] == 0x21 {
+            let tat_ns = u64::from_be_bytes(bytes[1..9].try_into().unwrap_or_default());
+            let tat = (tat_ns / 1_000 * 1_000).to_be_bytes();
+            let rounded = [&[0x21], tat.as_slice(), &bytes[9..]].concat();
             bytes = StateBytes::from_stored(&rounded)?;
         }
         data.put(name, &bytes, keep, now);
@@ -218,4 +294,37 @@ impl Broken {
         }
         Ok(())
     }
+}
+
+/// A step where values are states and nothing more: as in this process.
+fn plain<A: Algorithm>(
+    limit: &A,
+    found: Option<&StateBytes>,
+    request: &Request,
+    now: Timestamp,
+) -> Result<StoredStep, StoreError> {
+    let state = found.map(|found| found.decode(limit)).transpose()?;
+    let mut state = state.unwrap_or_default();
+    let step = limit.step(now, &mut state, request);
+    let write = step.keep.map(|keep| {
+        let value = StateBytes::encode(limit, &state);
+        value.map(|value| StoredWrite { value, keep })
+    });
+    Ok(StoredStep {
+        decision: step.decision,
+        write: write.transpose()?,
+    })
+}
+
+/// The furthest ahead that a bucket can be booked, its own limit and waits included.
+fn top<A: Algorithm + 'static>(limit: &A, now: Timestamp) -> Option<(TokenBucket, u64)> {
+    let limit = *(limit as &dyn Any).downcast_ref::<TokenBucket>()?;
+    let capacity_ns = limit.period().as_nanos() * u128::from(limit.burst());
+    let capacity_ns = capacity_ns.div_ceil(u128::from(limit.tokens()));
+    let capacity = Duration::from_nanos(u64::try_from(capacity_ns).unwrap_or(u64::MAX));
+    Some((limit, (now + capacity + limit.max_wait()).as_nanos()))
+}
+
+fn is_charge(request: &Request) -> bool {
+    matches!(request, Request::Take { at_least: 0, max_wait, .. } if *max_wait == Duration::MAX)
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::time::Duration;
 
-use ratekeeper::store::{ErrorKind, Key, StoreError};
+use ratekeeper::store::{ErrorKind, Key, KeyKind, StoreError};
 use ratekeeper::{Algorithm, Clock, Decision, Outcome, Receipt, Request, Timestamp, TokenBucket};
 
 use super::Broken;
@@ -24,7 +24,7 @@ pub(super) fn with_bucket<A: Clone + 'static>(
 }
 impl Broken {
     /// Under which name the server keeps the key.
-    pub(super) fn name(&self, key: &(impl Key + ?Sized)) -> Vec<u8> {
+    pub(super) fn name<A: Algorithm>(&self, key: &(impl Key + ?Sized), limit: &A) -> Vec<u8> {
         let mut bytes = Vec::new();
         key.write_alone(&mut |part| match self.flaw {
             Flaw::KeysLoseTheirSeparators if part == [0xFF] => {}
@@ -44,20 +44,36 @@ impl Broken {
             _ => bytes,
         };
         match self.flaw {
-            Flaw::SpacesAreIgnored => Server::name("", &bytes),
+            Flaw::SpacesAreIgnored => Server::name_of_kind("", &bytes, &KeyKind::of(limit)),
+            Flaw::WindowsShareStates => Server::name(&self.space, &bytes),
             Flaw::SpacesRunIntoKeys => [self.space.as_bytes(), &bytes].concat(),
-            _ => Server::name(&self.space, &bytes),
+            _ => Server::name_of_kind(&self.space, &bytes, &KeyKind::of(limit)),
         }
     }
 
     /// The limit as the flaw sees it.
-    pub(super) fn limit<A: Algorithm + Clone + 'static>(&self, name: &[u8], algorithm: &A) -> A {
+    pub(super) fn limit<A: Algorithm + Clone + 'static>(
+        &self,
+        data: &mut Data,
+        name: &[u8],
+        algorithm: &A,
+    ) -> A {
         match self.flaw {
             Flaw::LimitsAreKeptFromTheFirstCall => self.with_memory(|memory| {
                 let first = memory.limits.entry(name.to_vec());
                 let first = first.or_insert_with(|| Box::new(algorithm.clone()));
                 first.downcast_ref::<A>().unwrap_or(algorithm).clone()
             }),
+            Flaw::LimitsThatDifferForgive => {
+                let (text, space) = (format!("{algorithm:?}"), name.to_vec());
+                let last =
+                    self.with_memory(|memory| memory.limits.insert(space, Box::new(text.clone())));
+                let last = last.and_then(|last| last.downcast::<String>().ok());
+                if last.is_some_and(|last| *last != text) {
+                    data.values.remove(name);
+                }
+                algorithm.clone()
+            }
             Flaw::IntervalsAreTruncated => with_bucket(algorithm, |bucket| {
                 let token_ns = bucket.period().as_nanos() / u128::from(bucket.tokens());
                 let token = Duration::from_nanos(u64::try_from(token_ns).unwrap().max(1));
