@@ -235,6 +235,12 @@ pub trait Algorithm: Debug + Send + Sync {
         Ok(None)
     }
 
+    /// The number of an ordered change on shared stores; 0 for none.
+    #[doc(hidden)]
+    fn version(&self) -> u16 {
+        0
+    }
+
     /// Whether no step ever reads or writes a state.
     #[doc(hidden)]
     fn is_stateless(&self) -> bool {
@@ -363,6 +369,10 @@ impl<A: Algorithm> Algorithm for &A {
         request: &Request,
     ) -> Result<StoredStep, StoreError> {
         (**self).step_value(now, found, request)
+    }
+
+    fn version(&self) -> u16 {
+        (**self).version()
     }
 
     fn is_stateless(&self) -> bool {

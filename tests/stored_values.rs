@@ -198,7 +198,13 @@ fn the_newest_version_decides() {
 #[test]
 fn a_value_without_version_keeps_its_debt_in_time_up_to_the_reach() {
     let newer = five().with_version(1);
-    let step = step_stored(&newer, at(100), Some(&with_reach(103, 60)), &Request::take(3)).unwrap();
+    let step = step_stored(
+        &newer,
+        at(100),
+        Some(&with_reach(103, 60)),
+        &Request::take(3),
+    )
+    .unwrap();
     assert_eq!(seconds(&step.decision), Some(1));
     let value = step.write.unwrap().value;
     assert_eq!(value.len(), 43);

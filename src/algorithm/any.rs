@@ -229,6 +229,13 @@ impl Algorithm for AnyAlgorithm {
         }
     }
 
+    fn version(&self) -> u16 {
+        match self {
+            Self::TokenBucket(limit) => limit.version(),
+            Self::SlidingWindow(_) | Self::FixedWindow(_) => 0,
+        }
+    }
+
     fn is_stateless(&self) -> bool {
         match self {
             Self::TokenBucket(limit) => limit.is_stateless(),

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::{Algorithm, StateKind, Step};
 use crate::decision::{Decision, Outcome};
 use crate::request::Request;
-use crate::store::{Opened, StateBytes, StoreError};
+use crate::store::{ErrorKind, Opened, StateBytes, StoreError, StoredStep, step_under};
 use crate::time::Timestamp;
 
 /// What a key takes along when its limit changes.
@@ -119,6 +119,20 @@ impl<A: Algorithm> Algorithm for Change<'_, A> {
         takes: bool,
     ) -> Result<StateBytes, StoreError> {
         self.new.seal_value(state, before, takes)
+    }
+
+    /// A version is a change of its own, and would be made twice.
+    fn step_value(
+        &self,
+        now: Timestamp,
+        found: Option<&StateBytes>,
+        request: &Request,
+    ) -> Result<StoredStep, StoreError> {
+        const MESSAGE: &str = "a limit with a version changes by a higher version";
+        if [self.old.version(), self.new.version()] != [0, 0] {
+            return Err(StoreError::new(ErrorKind::Unsupported, MESSAGE));
+        }
+        step_under(self, now, found, request)
     }
 
     fn write_kind(&self, out: &mut dyn fmt::Write) -> fmt::Result {

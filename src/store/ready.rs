@@ -103,10 +103,9 @@ where
     }
 
     fn cancel(&self, key: &K, algorithm: &A, receipt: Receipt) {
-        let cost = receipt.charged();
         let _ = self
             .0
-            .decide(key, algorithm, Request::refund(cost, receipt));
+            .decide(key, algorithm, Request::refund(u64::MAX, receipt));
     }
 
     fn fingerprint_of(&self, key: &K) -> u64 {
@@ -169,8 +168,7 @@ macro_rules! ready {
             }
 
             fn cancel(&self, key: &Q, algorithm: &B, receipt: Receipt) {
-                let cost = receipt.charged();
-                let _ = self.decide(key, algorithm, Request::refund(cost, receipt));
+                let _ = self.decide(key, algorithm, Request::refund(u64::MAX, receipt));
             }
 
             fn fingerprint_of(&self, key: &Q) -> u64 {

@@ -7,13 +7,12 @@ use ratekeeper::store::{
     Leased, Sharded, Store, WithLimit,
 };
 use ratekeeper::{
-    Carry, Clock as _, DashStore, InProcess, InvalidLimit, ManualClock, Outcome, Receipt, Request,
-    TokenBucket,
+    Carry, Clock as _, DashStore, InProcess, ManualClock, Outcome, Receipt, Request, TokenBucket,
 };
 
 use crate::support::{
-    Answer, Call, KINDS, LIMIT, MODES, NOW, SECOND, Script, asked, block_on, cancelled, changed,
-    fingerprint, give_up, ms,
+    Answer, Call, DOES_NOT_FIT, KINDS, LIMIT, MODES, NOW, SECOND, Script, asked, block_on,
+    cancelled, changed, fingerprint, give_up, ms,
 };
 
 const NEW: TokenBucket = TokenBucket::per_second(5);
@@ -47,7 +46,7 @@ where
         }
         assert_eq!(mode.accepts(&store, &LIMIT), Ok(()));
         script.refuse(&LIMIT);
-        let refused = Err(InvalidLimit::DoesNotFitStore);
+        let refused = Err(DOES_NOT_FIT);
         assert_eq!(mode.accepts(&store, &LIMIT), refused);
         assert_eq!(mode.accepts(&store, &NEW), Ok(()));
         assert_eq!(mode.fingerprint(&store, "eve", &LIMIT), fingerprint("eve"));
@@ -92,7 +91,7 @@ fn async_only<W: AsyncStore<str, TokenBucket>>(make: impl Fn(Arc<Script>) -> W) 
         [changed("alice", &LIMIT, &NEW, Carry::Empty)]
     );
     script.refuse(&NEW);
-    let refused = Err(InvalidLimit::DoesNotFitStore);
+    let refused = Err(DOES_NOT_FIT);
     assert_eq!(
         [&LIMIT, &NEW].map(|it| store.accepts_async(it)),
         [Ok(()), refused]
@@ -162,10 +161,7 @@ fn a_change_is_made_once_in_both_stores_of_a_fallback() {
         assert_eq!(store.errors_answered(), 0);
 
         second.refuse(&NEW);
-        assert_eq!(
-            mode.accepts(&store, &NEW),
-            Err(InvalidLimit::DoesNotFitStore)
-        );
+        assert_eq!(mode.accepts(&store, &NEW), Err(DOES_NOT_FIT));
         assert_eq!(mode.accepts(&store, &LIMIT), Ok(()));
         AsyncStore::<str, _>::cancel(&store, "a", &LIMIT, receipt());
         assert_eq!((first.count(), second.count()), (1, 0));
@@ -187,10 +183,7 @@ fn a_limit_of_its_own_does_not_change() {
         script.refuse(&NEW);
         assert_eq!(mode.accepts(&store, &NEW), Ok(()));
         script.refuse(&own);
-        assert_eq!(
-            mode.accepts(&store, &LIMIT),
-            Err(InvalidLimit::DoesNotFitStore)
-        );
+        assert_eq!(mode.accepts(&store, &LIMIT), Err(DOES_NOT_FIT));
         assert_eq!(mode.fingerprint(&store, "eve", &LIMIT), fingerprint("eve"));
         AsyncStore::<str, _>::cancel(&store, "a", &LIMIT, receipt());
         assert_eq!(script.calls(), [cancelled("a", &own, receipt())]);
@@ -214,10 +207,7 @@ fn each_shard_changes_its_own_keys_and_all_must_accept() {
         }
         assert_eq!(mode.accepts(&store, &NEW), Ok(()));
         store.shards().nth(1).unwrap().1.refuse(&NEW);
-        assert_eq!(
-            mode.accepts(&store, &NEW),
-            Err(InvalidLimit::DoesNotFitStore)
-        );
+        assert_eq!(mode.accepts(&store, &NEW), Err(DOES_NOT_FIT));
     }
 }
 
@@ -243,10 +233,7 @@ fn hidden_keys_are_changed_under_their_other_name() {
             fingerprint(&hidden)
         );
         script.refuse(&NEW);
-        assert_eq!(
-            mode.accepts(&store, &NEW),
-            Err(InvalidLimit::DoesNotFitStore)
-        );
+        assert_eq!(mode.accepts(&store, &NEW), Err(DOES_NOT_FIT));
     }
 }
 

@@ -11,6 +11,11 @@ use ratekeeper::{
     Algorithm, Carry, Decision, InvalidLimit, Outcome, Receipt, Request, Timestamp, TokenBucket,
 };
 
+/// What a store says to limits that it has no room for.
+pub(crate) const DOES_NOT_FIT: InvalidLimit = InvalidLimit::DoesNotFitStore {
+    bound: "nothing fits here",
+};
+
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 pub(crate) const fn ms(ms: u64) -> Duration {
@@ -132,7 +137,7 @@ impl Script {
         let refused = self.refused.lock().unwrap();
         match refused.as_ref().filter(|it| **it == format!("{limit:?}")) {
             None => Ok(()),
-            Some(_) => Err(InvalidLimit::DoesNotFitStore),
+            Some(_) => Err(DOES_NOT_FIT),
         }
     }
 

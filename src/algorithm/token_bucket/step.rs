@@ -94,6 +94,10 @@ impl Algorithm for TokenBucket {
         step_under(newer.as_ref().unwrap_or(self), now, found, request)
     }
 
+    fn version(&self) -> u16 {
+        self.version
+    }
+
     fn is_stateless(&self) -> bool {
         !self.is_finite()
     }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Fault, Stored};
-use ratekeeper::store::Namespace;
+use ratekeeper::store::{KeyKind, Namespace};
 use ratekeeper_memcached::MemcachedCas;
 use ratekeeper_test_servers::{Proxy, Server, Trouble};
 
@@ -30,9 +30,12 @@ impl Memcached {
     }
 
     fn name(&self, space: &str, key: &str) -> String {
+        self.cas(space).name_of(key)
+    }
+
+    fn cas(&self, space: &str) -> MemcachedCas {
         let namespace = Namespace::new(space).unwrap();
-        let server = MemcachedCas::connect(self.server.address(), namespace).unwrap();
-        server.name_of(key)
+        MemcachedCas::connect(self.server.address(), namespace).unwrap()
     }
 
     /// The answer's words, and the value, if there is one.
@@ -54,8 +57,9 @@ impl Memcached {
 }
 
 impl Backend for Memcached {
-    fn read(&self, space: &str, key: &str) -> Option<Stored> {
-        let request = format!("mg {} t c v u\r\n", self.name(space, key));
+    fn read(&self, space: &str, key: &str, kind: &KeyKind) -> Option<Stored> {
+        let name = self.cas(space).name_of_kind(key, kind);
+        let request = format!("mg {name} t c v u\r\n");
         let (words, bytes) = self.ask(request.as_bytes());
         let flag = |letter| words[1..].iter().find_map(|word| word.strip_prefix(letter));
         match words[0].as_str() {

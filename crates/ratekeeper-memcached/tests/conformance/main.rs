@@ -9,7 +9,7 @@ mod backend;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratekeeper::conformance::{Backend, Need, Subject, Work, check_all};
+use ratekeeper::conformance::{Backend, Need, Repairs, Subject, Work, check_all};
 use ratekeeper::store::{CasLoop, DynStore, Jitter, Key, Namespace};
 use ratekeeper::{
     Algorithm, All, Clock, FixedWindow, ManualClock, SlidingWindow, TokenBucket, UnixClock,
@@ -126,6 +126,14 @@ impl Subject for Stores {
 
     fn requests_per_clause(&self) -> u32 {
         500
+    }
+
+    fn repairs(&self) -> Repairs {
+        let max_skew = match &self.clock {
+            Some(_) => Duration::ZERO,
+            None => MemcachedStore::DEFAULT_MAX_SKEW,
+        };
+        Repairs::Stamped { max_skew }
     }
 
     fn deadline(&self) -> Option<Duration> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Fault, Stored};
-use ratekeeper::store::Namespace;
+use ratekeeper::store::{KeyKind, Namespace};
 use ratekeeper_postgres::tokio_postgres::types::{ToSql, Type};
 use ratekeeper_postgres::tokio_postgres::{Client, Row};
 use ratekeeper_postgres::{Clients as _, Connections};
@@ -46,12 +46,16 @@ fn name(space: &str, key: &str) -> Vec<u8> {
     Namespace::new(space).unwrap().key(key)
 }
 
+fn name_of_kind(space: &str, key: &str, kind: &KeyKind) -> Vec<u8> {
+    Namespace::new(space).unwrap().key_of_kind(key, kind)
+}
+
 impl Backend for Database {
     /// Who wrote a row last is its version, together with who locked it.
-    fn read(&self, space: &str, key: &str) -> Option<Stored> {
+    fn read(&self, space: &str, key: &str, kind: &KeyKind) -> Option<Stored> {
         const SQL: &str = "SELECT state, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint, \
             xmin::text::bigint << 32 | xmax::text::bigint FROM ratekeeper.states_v1 WHERE key = $1";
-        let rows = self.query(SQL, &[(&name(space, key), Type::BYTEA)]);
+        let rows = self.query(SQL, &[(&name_of_kind(space, key, kind), Type::BYTEA)]);
         let row = rows.first()?;
         let left_us = u64::try_from(row.get::<_, i64>(1)).ok()?;
         Some(Stored {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ratekeeper::conformance::{Backend, Fault, Stored};
-use ratekeeper::store::Namespace;
+use ratekeeper::store::{KeyKind, Namespace};
 use ratekeeper_test_servers::{Proxy, Server, Trouble};
 use redis::{Client, Connection, cmd};
 
@@ -47,9 +47,13 @@ fn name(space: &str, key: &str) -> Vec<u8> {
     Namespace::new(space).unwrap().key(key)
 }
 
+fn name_of_kind(space: &str, key: &str, kind: &KeyKind) -> Vec<u8> {
+    Namespace::new(space).unwrap().key_of_kind(key, kind)
+}
+
 impl Backend for Redis {
-    fn read(&self, space: &str, key: &str) -> Option<Stored> {
-        let name = name(space, key);
+    fn read(&self, space: &str, key: &str, kind: &KeyKind) -> Option<Stored> {
+        let name = name_of_kind(space, key, kind);
         let version = self.changes();
         let mut direct = self.direct();
         let kind: String = cmd("TYPE").arg(&name).query(&mut *direct).unwrap();

@@ -9,7 +9,7 @@ mod backend;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratekeeper::conformance::{Backend, Need, Subject, Work, check_all};
+use ratekeeper::conformance::{Backend, Need, Repairs, Subject, Work, check_all};
 use ratekeeper::store::{CasLoop, DynStore, Jitter, Key, Namespace};
 use ratekeeper::{
     Algorithm, All, Clock, FixedWindow, ManualClock, SlidingLog, SlidingWindow, Timestamp,
@@ -112,6 +112,10 @@ impl Subject for Stores {
         self.clock.is_some()
     }
 
+    fn repairs(&self) -> Repairs {
+        Repairs::Proven
+    }
+
     fn deadline(&self) -> Option<Duration> {
         Some(DEADLINE)
     }
@@ -185,6 +189,11 @@ impl Subject for CasStores {
 
     fn sends_readings(&self) -> bool {
         self.0.sends_readings()
+    }
+
+    fn repairs(&self) -> Repairs {
+        let max_skew = CasLoop::<(), (), ()>::DEFAULT_MAX_SKEW;
+        Repairs::Stamped { max_skew }
     }
 
     /// Each of a decision's two round trips has its own.
