@@ -18,7 +18,7 @@ fn is_kept_out<A, B, S>(own: A, other: B, store: S)
 where
     A: Algorithm + Copy,
     B: Algorithm<State = A::State> + Copy + Debug,
-    A::State: State + PartialEq,
+    A::State: State + ratekeeper::SameState<A::State>,
     S: Bounded<A> + MemoryStore<u64, B> + Store<u64, B>,
 {
     let limiter = limiter(own, store);

@@ -75,6 +75,7 @@ fn by_pruning() {
 fn no_window_is_freed<A, S>(slow: A, fast: A, others: &[A], store: S, sweep: impl Fn(&S))
 where
     A: ratekeeper::Algorithm + Copy,
+    A::State: ratekeeper::SameState<A::State>,
     S: Bounded<A>,
 {
     let limiter: Limiter<A, S> = limiter(slow, store);
@@ -112,6 +113,7 @@ where
 fn windows_in_every_store<A>(slow: A, fast: A, others: &[A])
 where
     A: ratekeeper::Algorithm<State: SlotState> + Copy,
+    A::State: ratekeeper::SameState<A::State>,
 {
     let swept = |store: &DashStore<u64, A, ManualClock>| {
         for limit in [slow, fast].iter().chain(others) {

@@ -195,7 +195,8 @@ fn each_shard_changes_its_own_keys_and_all_must_accept() {
     for mode in MODES {
         let store = Sharded::new(["a", "b", "c"].map(|name| (name, Script::default()))).unwrap();
         for key in ["alice", "bob", "carol", "dave", "eve", "frank"] {
-            mode.change(&store, key, [&LIMIT, &NEW], Carry::Tokens)
+            let _ = mode
+                .change(&store, key, [&LIMIT, &NEW], Carry::Tokens)
                 .unwrap();
             store.cancel(key, &NEW, receipt());
             let expected = [
@@ -220,7 +221,8 @@ fn hidden_keys_are_changed_under_their_other_name() {
         let script = Script::default();
         let store = HashedKeys::new(&script, b"at least sixteen bytes").unwrap();
         let hidden = store.hash("alice").to_string();
-        mode.change(&store, "alice", [&LIMIT, &NEW], Carry::Tokens)
+        let _ = mode
+            .change(&store, "alice", [&LIMIT, &NEW], Carry::Tokens)
             .unwrap();
         AsyncStore::<str, _>::cancel(&store, "alice", &NEW, receipt());
         let expected = [
@@ -246,10 +248,12 @@ fn what_is_remembered_of_a_key_goes_when_it_changes() {
         let take = |limit| mode.apply(&store, "a", limit, Request::ONE).unwrap();
         assert!(!take(&LIMIT).is_allowed() && !take(&LIMIT).is_allowed());
         assert_eq!((script.count(), store.hits()), (1, 1));
-        mode.change(&store, "b", [&LIMIT, &NEW], Carry::Tokens)
+        let _ = mode
+            .change(&store, "b", [&LIMIT, &NEW], Carry::Tokens)
             .unwrap();
         assert!(!take(&LIMIT).is_allowed(), "another key");
-        mode.change(&store, "a", [&LIMIT, &NEW], Carry::Tokens)
+        let _ = mode
+            .change(&store, "a", [&LIMIT, &NEW], Carry::Tokens)
             .unwrap();
         assert!(take(&LIMIT).is_allowed());
         script.then([Answer::Deny(SECOND), Answer::Hang]);
@@ -273,7 +277,8 @@ fn what_is_remembered_of_a_key_goes_when_it_changes() {
         spend();
         spend();
         assert_eq!((script.count(), store.hits()), (1, 1));
-        mode.change(&store, "a", [&LIMIT, &NEW], Carry::Tokens)
+        let _ = mode
+            .change(&store, "a", [&LIMIT, &NEW], Carry::Tokens)
             .unwrap();
         script.calls();
         spend();

@@ -7,7 +7,7 @@ use ratekeeper_test_servers::{Kind, Server};
 
 use crate::common::{client, sql, store};
 
-/// 5 per day with room for 5, as an earlier process asks for one token: op, cost, accepted, charged, run_at; n, p, burst, reach,
+/// 5 per day with room for 5, as an earlier process asks for one token: op, cost, accepted, charged, `run_at`; n, p, burst, reach,
 /// longest wait.
 const EARLIER: &str = "SELECT encode(new, 'hex') FROM ratekeeper.token_bucket_v1('rl:test:KEY', NULL, NULL, 0, \
     '{0,1,1,0,0, 1,17280000000000,5,86400000000000,0}')";

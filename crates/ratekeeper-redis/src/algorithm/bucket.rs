@@ -61,7 +61,7 @@ impl RedisAlgorithm for TokenBucket {
     }
 }
 
-/// What stands behind the TAT in a value of this limit: see bucket_value.lua.
+/// What stands behind the TAT in a value of this limit: see `bucket_value.lua`.
 fn pack_record(limit: &TokenBucket, packed: Packed, reach_ns: u64) -> Packed {
     if limit.version() == 0 {
         return packed.word(reach_ns);
