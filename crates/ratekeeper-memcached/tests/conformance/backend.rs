@@ -29,10 +29,6 @@ impl Memcached {
         }
     }
 
-    fn name(&self, space: &str, key: &str) -> String {
-        self.cas(space).name_of(key)
-    }
-
     fn cas(&self, space: &str) -> MemcachedCas {
         let namespace = Namespace::new(space).unwrap();
         MemcachedCas::connect(self.server.address(), namespace).unwrap()
@@ -75,8 +71,8 @@ impl Backend for Memcached {
     }
 
     fn write(&self, space: &str, key: &str, value: &[u8]) -> bool {
-        let mut request =
-            format!("ms {} {} T600\r\n", self.name(space, key), value.len()).into_bytes();
+        let name = self.cas(space).name_of(key);
+        let mut request = format!("ms {name} {} T600\r\n", value.len()).into_bytes();
         request.extend(value);
         request.extend(b"\r\n");
         assert_eq!(self.ask(&request).0, ["HD"]);

@@ -57,10 +57,10 @@ impl Stores {
         let cas = cas.with_deadline(DEADLINE);
         // The kit's callers do not pause.
         const MAX_ATTEMPTS: u32 = 1_000;
-        // One that is moved stands still while the server's goes on, and is the only one.
-        let (cas, max_skew) = match &self.clock {
-            Some(_) => (cas.with_grace(Duration::from_secs(60)), Duration::ZERO),
-            None => (cas, MemcachedStore::DEFAULT_MAX_SKEW),
+        // A clock that is moved stands still while the server's goes on.
+        let cas = match &self.clock {
+            Some(_) => cas.with_grace(Duration::from_secs(60)),
+            None => cas,
         };
         let clock: Arc<dyn Clock + Send + Sync> = match &self.clock {
             Some(clock) => Arc::<ManualClock>::clone(clock),
@@ -70,7 +70,6 @@ impl Stores {
             By::MemcachedStore => DynStore::new(
                 MemcachedStore::new(cas)
                     .with_clock(clock)
-                    .with_max_skew(max_skew)
                     .with_max_attempts(MAX_ATTEMPTS),
             ),
             By::CasLoop => DynStore::new(
@@ -80,7 +79,6 @@ impl Stores {
                     clock,
                     Jitter::new(7, WAIT, WAIT * 16),
                 )
-                .with_max_skew(max_skew)
                 .with_max_attempts(MAX_ATTEMPTS),
             ),
         }
@@ -129,11 +127,9 @@ impl Subject for Stores {
     }
 
     fn repairs(&self) -> Repairs {
-        let max_skew = match &self.clock {
-            Some(_) => Duration::ZERO,
-            None => MemcachedStore::DEFAULT_MAX_SKEW,
-        };
-        Repairs::Stamped { max_skew }
+        Repairs::Stamped {
+            max_skew: MemcachedStore::DEFAULT_MAX_SKEW,
+        }
     }
 
     fn deadline(&self) -> Option<Duration> {
