@@ -1,4 +1,5 @@
 //! Limits that change at run time: [`ratekeeper::Live`].
+#![allow(clippy::cast_possible_truncation)] // of small numbers
 
 mod buckets;
 mod stores;
