@@ -138,7 +138,7 @@ fn of_several_limits_each_gets_its_own_back() {
     assert_eq!([0, 1, 2, 9].map(|i| receipt.charged_to(i)), [7, 4, 0, 0]);
     // Five back: of seven, and of four.
     let _ = users.apply(&1, Request::refund(5, receipt));
-    let parts = [LIMIT, TokenBucket::per_hour(4)].map(|limit| KeyedLimiter::<u64>::new(limit));
+    let parts = [LIMIT, TokenBucket::per_hour(4)].map(KeyedLimiter::<u64>::new);
     for (users, (taken, back)) in parts.iter().zip([(7, 5), (4, 5)]) {
         let receipt = users.check_n(&1, taken).into_receipt();
         let _ = users.apply(&1, Request::refund(back, receipt));

@@ -136,9 +136,12 @@ fn table_store() {
     );
 }
 
+/// Each key's state, and when it is over.
+type States<K, S> = HashMap<(K, KeyKind), (S, Timestamp)>;
+
 /// What a user may write: states in a map behind a mutex, windows of each length for themselves. It cannot forget.
 struct MutexMap<K, A: Algorithm> {
-    states: Mutex<HashMap<(K, KeyKind), (A::State, Timestamp)>>,
+    states: Mutex<States<K, A::State>>,
     clock: Arc<PausingClock>,
     flaw: Early,
 }

@@ -129,12 +129,11 @@ struct Booked {
     receipt: Option<Receipt>,
 }
 
+/// How much later, which receipt is given back and how much of it, or what is taken.
+type Turn = (Amount, Option<(usize, Amount)>, What);
+
 /// Takes that may wait in line, cancelled or refunded: counted when they run, taken minus given back keeps the bound.
-fn with_waiting(
-    limit: &TokenBucket,
-    begin: u64,
-    events: &[(Amount, Option<(usize, Amount)>, What)],
-) {
+fn with_waiting(limit: &TokenBucket, begin: u64, events: &[Turn]) {
     let scale = Scale::of_bucket(limit);
     let (mut state, mut now) = (0, begin);
     let mut booked: Vec<Booked> = Vec::new();

@@ -1,4 +1,5 @@
 //! Two limits in turn on one key: what a wrapper remembers under one, it says under that only.
+#![allow(unused_must_use)] // what the store was asked is what is looked at
 
 use std::time::Duration;
 
