@@ -125,7 +125,7 @@ pub fn other_types_are_errors(subject: &dyn Subject) -> Checked {
     Ok(())
 }
 
-/// States are stored as [`StateBytes`], byte for byte, so that every program can read them.
+/// States are stored as [`StateBytes`](crate::store::StateBytes), byte for byte, so that every program can read them.
 pub fn states_have_the_common_form(subject: &dyn Subject) -> Checked {
     let kit = Kit::begin(subject, "states_have_the_common_form");
     let backend = kit.backend()?;

@@ -16,6 +16,7 @@ use crate::store::async_store::AsyncStore;
 use crate::store::blocking::Store;
 use crate::store::error::StoreError;
 use crate::store::key_kind::KeyKind;
+use crate::store::value::answer_at_once;
 
 /// A store for every algorithm with a [wire form](crate::store::StateBytes), over a backend that can compare and swap.
 ///
@@ -109,6 +110,9 @@ impl<S, F, C: Clock> CasLoop<S, F, C> {
         S: CasStore<K>,
         F: Fn(Duration),
     {
+        if let Some(decision) = answer_at_once(algorithm, &request) {
+            return Ok(decision);
+        }
         let kind = KeyKind::of(algorithm);
         let mut driver = self.driver(algorithm, request);
         let mut action = CasAction::Load;
@@ -139,6 +143,9 @@ impl<S, F, C: Clock> CasLoop<S, F, C> {
         S: AsyncCasStore<K>,
         F: Fn(Duration) -> W,
     {
+        if let Some(decision) = answer_at_once(algorithm, &request) {
+            return Ok(decision);
+        }
         let kind = KeyKind::of(algorithm);
         let mut driver = self.driver(algorithm, request);
         let mut action = CasAction::Load;
