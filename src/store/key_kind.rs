@@ -102,7 +102,7 @@ impl fmt::Display for Span {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests {
     use super::*;
     use crate::algorithm::{

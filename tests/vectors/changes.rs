@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "alloc")]
+use ratekeeper::SlidingLog;
 use ratekeeper::{
-    Algorithm, Carry, FixedWindow, Outcome, Receipt, Request, SlidingLog, SlidingWindow, Timestamp,
-    TokenBucket,
+    Algorithm, Carry, FixedWindow, Outcome, Receipt, Request, SlidingWindow, Timestamp, TokenBucket,
 };
 
 use super::{E9, MAX};
@@ -187,6 +188,7 @@ fn windows_ahead_of_the_caller_stay() {
     assert_eq!(state, pack(500, 1, 2));
 }
 
+#[cfg(feature = "alloc")]
 #[test]
 fn logs_go_on_from_their_newest_instant() {
     let log = SlidingLog::new(3, Duration::from_nanos(10)).unwrap(); // 21
