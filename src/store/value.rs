@@ -90,6 +90,7 @@ fn step_and_write<A: Algorithm>(
     found: Option<&StateBytes>,
     request: &Request,
 ) -> Result<StoredStep, StoreError> {
+    StateBytes::exist_for(algorithm)?;
     let opened = match found {
         Some(found) => algorithm.open_value(now, found)?,
         None => None,

@@ -79,16 +79,21 @@ impl StateBytes {
         Ok(opened.map(|opened| opened.state).unwrap_or_default())
     }
 
+    /// The tag of that algorithm's values, and their length without it.
+    pub(crate) fn exist_for<A: Algorithm>(algorithm: &A) -> Result<(u8, usize), StoreError> {
+        match (algorithm.tag(), algorithm.wire_len()) {
+            (0, _) | (_, 0) => Err(no_wire_form()),
+            form => Ok(form),
+        }
+    }
+
     /// A value of `algorithm` whose body `write` fills.
     #[allow(clippy::cast_possible_truncation)] // at most CAPACITY
     pub(crate) fn of<A: Algorithm>(
         algorithm: &A,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<Self, StoreError> {
-        let (tag, len) = (algorithm.tag(), algorithm.wire_len());
-        if tag == 0 || len == 0 {
-            return Err(no_wire_form());
-        }
+        let (tag, len) = Self::exist_for(algorithm)?;
         let mut bytes = [0; Self::CAPACITY];
         bytes[0] = tag;
         let len = len.min(Self::LONGEST_VALUE - 1);
@@ -101,10 +106,7 @@ impl StateBytes {
 
     /// The bytes after the tag, if they have that algorithm's tag and length.
     pub(crate) fn body_of<A: Algorithm>(&self, algorithm: &A) -> Result<&[u8], StoreError> {
-        let (tag, len) = (algorithm.tag(), algorithm.wire_len());
-        if tag == 0 || len == 0 {
-            return Err(no_wire_form());
-        }
+        let (tag, len) = Self::exist_for(algorithm)?;
         if self.bytes[0] >> 4 != tag >> 4 {
             const MESSAGE: &str = "the stored value is no state, or has another format version";
             return Err(corrupt(MESSAGE));
