@@ -108,8 +108,8 @@ impl Stage {
     }
 }
 
-/// `before` changes in peace; then `setting` in one thread, each followed by a step if `steps`, while the other one steps.
-fn scene(name: &str, bound: usize, before: u64, setting: u64, steps: bool) {
+/// `before` changes in peace; then one more, and a step, while another thread steps.
+fn scene(name: &str, bound: usize, before: u64) {
     play(name, Some(bound), move || {
         let stage = Arc::new(Stage {
             record: Record::new(),
@@ -121,20 +121,14 @@ fn scene(name: &str, bound: usize, before: u64, setting: u64, steps: bool) {
             stage.step();
         }
         let other = Arc::clone(&stage);
-        let setter = thread::spawn(move || {
-            for number in before + 1..=before + setting {
-                other.set(100 + number);
-                if steps {
-                    other.step();
-                }
-            }
-        });
+        let stepper = thread::spawn(move || other.step());
+        stage.set(100 + before + 1);
         stage.step();
-        setter.join().expect("a setter");
+        stepper.join().expect("a stepper");
         stage.step();
         assert_eq!(
             LiveWord::from_word(stage.cell.load(Relaxed)).tat_ns(),
-            100 + before + setting
+            100 + before + 1
         );
     });
 }
@@ -142,28 +136,42 @@ fn scene(name: &str, bound: usize, before: u64, setting: u64, steps: bool) {
 #[test]
 fn a_no_limit_is_torn() {
     // The reader may sleep on slot 1 while the writer comes around to it with generation 9.
-    scene("a: no limit is torn", 2, 1, 8, false);
+    play("a: no limit is torn", Some(2), || {
+        let record = Arc::new(Record::new());
+        record.set(0, &FIRST, &toy(101));
+        let other = Arc::clone(&record);
+        let reader = thread::spawn(move || {
+            let (generation, limit) = other.current(&FIRST);
+            assert_eq!(limit, toy(100 + generation), "the generation's own limit");
+            for before in 1..=generation.min(3) {
+                if let Some(entry) = other.entry(generation - before, &FIRST) {
+                    assert_eq!(entry.limit, toy(100 + generation - before));
+                }
+            }
+        });
+        for number in 2..=9 {
+            record.set(0, &FIRST, &toy(100 + number));
+        }
+        reader.join().expect("a reader");
+    });
 }
 
 #[test]
 fn b_the_generation_is_looked_up_after_the_word() {
-    scene(
-        "b: the generation is looked up after the word",
-        3,
-        3,
-        1,
-        true,
-    );
+    scene("b: the generation is looked up after the word", 3, 3);
 }
 
 #[test]
 fn c_setters_take_turns() {
     play("c: setters take turns", Some(2), || {
         let record = Arc::new(Record::new());
-        let other = Arc::clone(&record);
-        let setter = thread::spawn(move || other.set(0, &FIRST, &toy(1)));
-        record.set(0, &FIRST, &toy(2));
-        setter.join().expect("a setter");
+        let setters = [1, 2].map(|number| {
+            let record = Arc::clone(&record);
+            thread::spawn(move || record.set(0, &FIRST, &toy(number)))
+        });
+        for setter in setters {
+            setter.join().expect("a setter");
+        }
         let (generation, limit) = record.current(&FIRST);
         assert_eq!((generation, limit.0), (2, limit.1));
     });
