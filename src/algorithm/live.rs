@@ -48,7 +48,7 @@ mod sealed {
 /// let now = Timestamp::from_nanos(1_000);
 /// assert_eq!(LIMIT.check_at(now).remaining(), 9);
 /// LIMIT.set_at(TokenBucket::per_second(5), now)?;
-/// assert_eq!(LIMIT.check_at(now).remaining(), 3); // one of ten was used, and so is one of five
+/// assert_eq!(LIMIT.check_at(now).remaining(), 4); // nine of ten were left, and five fit
 /// # Ok::<(), ratekeeper::InvalidLimit>(())
 /// ```
 ///
