@@ -336,7 +336,7 @@ fn t_all_are_in_debt_beyond_the_limit() {
         burst: 2,
         overflow: Inherit,
         threads: vec![vec![take(K), take(A)], vec![take(B), take(K)]],
-        books: Books::Exact,
+        books: Books::Within(9),
         granted: 0..=0,
         bounds: [All, All],
     }
