@@ -236,7 +236,8 @@ impl TokenBucket {
     /// work already done may overdraw the bucket. Zero by default: refuse at once. At most
     /// `u64::MAX` nanoseconds.
     ///
-    /// The price: after the clock is stepped back, a key may wait this much longer.
+    /// The price: while somebody stands in line, refunds give nothing back (see [`Receipt`](crate::Receipt)); and where the clock
+    /// of a shared store is set back, a key may wait this much longer.
     ///
     /// [`UNLIMITED`](Self::UNLIMITED) never lets anybody wait and [`BLOCKED`](Self::BLOCKED) never has tokens to wait
     /// for, so both stay as they are.

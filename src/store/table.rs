@@ -95,8 +95,8 @@ use crate::time::Timestamp;
 ///
 /// # Bounds
 /// With [`Overflow::Inherit`] and [`Overflow::Deny`], no key ever passes more than its limit allows, evicted or
-/// not, as long as nothing is given back: a refund, or [`remove`](Self::remove), also forgives part of what a newcomer
-/// took over. A thread that sleeps inside a step for exactly a multiple of 2²⁴ owner changes of *one* set (2¹⁶ for
+/// not, as long as nothing is given back: a refund, a change of limits, or [`remove`](Self::remove), also forgives part of what
+/// a newcomer took over. A thread that sleeps inside a step for exactly a multiple of 2²⁴ owner changes of *one* set (2¹⁶ for
 /// windows) may, if the very same word is back by then, give one key one burst too many; the set then heals
 /// itself.
 ///
